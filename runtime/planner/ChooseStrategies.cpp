@@ -46,7 +46,17 @@ std::string degreesToSearch(int64_t ranks, const DividedSizes &sizes) {
   return text;
 }
 
-StatusOr<int> ranksToSearch(const Cluster &cluster, int64_t asked) {
+std::vector<int64_t> degreesThatDoNotDivide(int64_t ranks,
+                                            const DividedSizes &sizes) {
+  std::vector<int64_t> degrees;
+  for (int64_t tp = 2; tp <= ranks; ++tp)
+    if (isSearched(tp) && ranks % tp == 0 && !divides(tp, sizes))
+      degrees.push_back(tp);
+  return degrees;
+}
+
+StatusOr<int> ranksToSearch(const Cluster &cluster, int64_t asked,
+                            const char *flag) {
   const int64_t devices = cluster.devices();
   const int64_t perNode = cluster.description().devices_per_node();
   if (asked < 0 || asked > mostSearchedRanks)
@@ -54,8 +64,9 @@ StatusOr<int> ranksToSearch(const Cluster &cluster, int64_t asked) {
         "--ranks expects 1 to %d, but got %d", mostSearchedRanks, asked));
   if (asked == 0 && devices == 0)
     return Status::invalidArgument(
-        "--strategies search needs to know the devices: --cluster such as "
-        "a100-40g:4x8, or `nodes` and `devices_per_node` in the cluster of "
+        std::string(flag) +
+        " needs to know the devices: --cluster such as a100-40g:4x8, or "
+        "`nodes` and `devices_per_node` in the cluster of "
         "--costs");
   if (devices > 0 && asked > devices)
     return Status::invalidArgument(formatText(
@@ -295,17 +306,33 @@ std::string ChosenStrategies::json() const {
                            found_.branches, found_.complete);
 }
 
+static LengthDistribution distributionOf(std::vector<int64_t> lengths,
+                                         int64_t tokensPerStep) {
+  double tokens = 0;
+  for (int64_t length : lengths)
+    tokens += static_cast<double>(length);
+  const double samples = static_cast<double>(tokensPerStep) *
+                         static_cast<double>(lengths.size()) / tokens;
+  return LengthDistribution(std::move(lengths), samples);
+}
+
+StatusOr<std::vector<AloneEstimate>>
+estimateSingles(const CostModel &costs, const StrategySpace &space,
+                std::vector<int64_t> lengths) {
+  const LengthDistribution distribution =
+      distributionOf(std::move(lengths), space.tokensPerStep);
+  DYNA_ASSIGN_OR_RETURN(auto candidates,
+                        StrategyCandidates::create(costs, space, distribution));
+  return candidates.alone();
+}
+
 /// Of lengths as they are to count.
 static StatusOr<ChosenStrategies> search(const CostModel &costs,
                                          const StrategySpace &space,
                                          std::vector<int64_t> lengths,
                                          int mostRanges, int64_t &held) {
-  double tokens = 0;
-  for (int64_t length : lengths)
-    tokens += static_cast<double>(length);
-  const double samples = static_cast<double>(space.tokensPerStep) *
-                         static_cast<double>(lengths.size()) / tokens;
-  LengthDistribution distribution(std::move(lengths), samples);
+  LengthDistribution distribution =
+      distributionOf(std::move(lengths), space.tokensPerStep);
   DYNA_ASSIGN_OR_RETURN(auto candidates,
                         StrategyCandidates::create(costs, space, distribution));
   StrategySearch search;

@@ -34,13 +34,19 @@ bool divides(int64_t tp, const DividedSizes &sizes);
 /// the ranks and the sizes, as text; empty: there is none but 1.
 std::string degreesToSearch(int64_t ranks, const DividedSizes &sizes);
 
+/// The searched degrees that divide the ranks, but not the sizes.
+std::vector<int64_t> degreesThatDoNotDivide(int64_t ranks,
+                                            const DividedSizes &sizes);
+
 /// Strategies are sought for no more ranks than this.
 constexpr int64_t mostSearchedRanks = 4096;
 
 /// Ranks that strategies are sought for: as many as `asked`, 0 for all devices.
 /// Fails with the numbers where nobody says how many, where there are not so many
 /// devices, or where they are more than a node's and not whole nodes.
-StatusOr<int> ranksToSearch(const Cluster &cluster, int64_t asked);
+/// `flag` is the search, for people.
+StatusOr<int> ranksToSearch(const Cluster &cluster, int64_t asked,
+                            const char *flag = "--strategies search");
 
 /// Cuts lengths at so many positions, 0: at none; how many were cut.
 int64_t cutLengths(std::vector<int64_t> &lengths, int64_t positions);
@@ -99,6 +105,12 @@ private:
   size_t expectedRanges_ = 0;
   std::string expectedText_;
 };
+
+/// Estimates every strategy of so many ranks alone, for samples of such lengths.
+/// Fails where no strategy has room for its parameters.
+StatusOr<std::vector<AloneEstimate>>
+estimateSingles(const CostModel &costs, const StrategySpace &space,
+                std::vector<int64_t> lengths);
 
 /// For samples of such lengths, of which there is one at least, in steps of
 /// `space.tokensPerStep` tokens in the mean. The model of `costs` must outlive the

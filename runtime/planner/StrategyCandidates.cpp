@@ -126,6 +126,22 @@ public:
                 isAlike ? entry.estimate->tables() : nullptr, entry.needs);
   }
 
+  /// Estimates every entry alone, in all orders of ranks.
+  Status estimateAll(const LengthDistribution &lengths) {
+    const auto all = lengths.between(0, std::numeric_limits<int64_t>::max());
+    for (const Entry &entry : all_.entries_) {
+      all_.alone_.push_back(all_.estimateAlone(entry, all));
+      const bool hasRoom = all_.alone_.back().reason.empty();
+      const auto orders = distinctOrders(space_.orders, entry.strategy);
+      // Memory does not depend on the order of ranks.
+      for (size_t order = 1; order < orders.size() && hasRoom; ++order) {
+        DYNA_ASSIGN_OR_RETURN(Entry other, reordered(entry, orders[order]));
+        all_.alone_.push_back(all_.estimateAlone(other, all));
+      }
+    }
+    return Status::ok();
+  }
+
 private:
   /// With ZeRO and without; tables do not depend on it.
   Status addVariants(Strategy strategy) {
@@ -209,6 +225,7 @@ StrategyCandidates::create(const CostModel &costs, const StrategySpace &space,
     all.considered_ += std::max<int>(
         1,
         static_cast<int>(distinctOrders(space.orders, entry.strategy).size()));
+  DYNA_RETURN_IF_ERROR(maker.estimateAll(lengths));
   // Those that cannot even hold parameters are of no use to anybody.
   auto isLost = [&](const Entry &entry) {
     return space.memoryBytes > 0 &&
@@ -394,6 +411,49 @@ int64_t StrategyCandidates::mostTokens(int candidate,
   return low;
 }
 
+AloneEstimate
+StrategyCandidates::estimateAlone(const Entry &entry,
+                                  const LengthDistribution::Part &all) const {
+  AloneEstimate alone;
+  alone.strategy = entry.strategy;
+  const double beside = entry.estimate->updateSeconds() +
+                        all.probability * entry.estimate->gatherSeconds();
+  auto secondsIn = [&](const std::vector<int64_t> &room) {
+    return beside + all.probability *
+                        phaseSeconds(entry, all.load, all.longest, [&](int n) {
+                          return tokensInFlight(entry, room, n);
+                        });
+  };
+  alone.unlimitedSeconds =
+      beside +
+      all.probability * entry.estimate->seconds(
+                            all.load, std::max(all.longest, kUsualMicroBatch));
+  if (space_.memoryBytes == 0) {
+    alone.seconds = alone.unlimitedSeconds;
+    return alone;
+  }
+  const std::vector<int64_t> &held = entry.placed->homeBytes;
+  std::vector<int64_t> room;
+  for (int64_t bytes : held)
+    room.push_back(space_.memoryBytes - bytes);
+  const int64_t most = *std::max_element(held.begin(), held.end());
+  if (most >= space_.memoryBytes) {
+    alone.reason =
+        formatText("parameters and their state take %s of a rank, which has %s",
+                   formatBytes(most), formatBytes(space_.memoryBytes));
+  } else if (auto holds =
+                 entry.needs->least.hold(entry.placed->graph, room,
+                                         entry.needs->microBatch, all.longest);
+             !holds.isOk() || !*holds) {
+    alone.reason = formatText(
+        "beside %s for parameters and their state, a sample of %d tokens has "
+        "no room in the %s of a rank",
+        formatBytes(most), all.longest, formatBytes(space_.memoryBytes));
+  }
+  alone.seconds = alone.reason.empty() ? secondsIn(room) : never;
+  return alone;
+}
+
 void StrategyCandidates::findLeastNeed() {
   if (space_.memoryBytes == 0)
     return;
@@ -456,31 +516,18 @@ bool StrategyCandidates::hasRoomFor(const Entry &entry,
          held.limit();
 }
 
-int64_t StrategyCandidates::tokensInFlight(int candidate,
-                                           const std::vector<int> &graphs,
-                                           int inFlight, int64_t most) const {
-  if (space_.memoryBytes == 0)
-    return most;
-  std::vector<int> key = graphs;
-  std::sort(key.begin() + 1, key.end());
-  key.push_back(candidate);
-  key.push_back(inFlight);
-  auto [found, isNew] = inFlight_.try_emplace(std::move(key), 0);
-  if (!isNew)
-    return std::min(most, found->second);
-  const Entry &entry = entries_[candidate];
+int64_t StrategyCandidates::tokensInFlight(const Entry &entry,
+                                           const std::vector<int64_t> &limits,
+                                           int inFlight) const {
   const int64_t all = std::max(entry.options.longestSample, kUsualMicroBatch);
-  const std::vector<int64_t> room = roomOf(candidate, graphs);
+  if (space_.memoryBytes == 0 || hasRoomFor(entry, limits, all, inFlight))
+    return all;
   int64_t low = 0, high = all;
-  if (hasRoomFor(entry, room, all, inFlight))
-    low = all;
-  else
-    while (high - low > std::max<int64_t>(1, low / 64)) {
-      const int64_t middle = low + (high - low) / 2;
-      (hasRoomFor(entry, room, middle, inFlight) ? low : high) = middle;
-    }
-  found->second = low;
-  return std::min(most, low);
+  while (high - low > std::max<int64_t>(1, low / 64)) {
+    const int64_t middle = low + (high - low) / 2;
+    (hasRoomFor(entry, limits, middle, inFlight) ? low : high) = middle;
+  }
+  return low;
 }
 
 double StrategyCandidates::phaseSeconds(int candidate,
@@ -490,6 +537,22 @@ double StrategyCandidates::phaseSeconds(int candidate,
   if (!holds(candidate, graphs, longest))
     return never;
   const Entry &entry = entries_[candidate];
+  return phaseSeconds(entry, load, longest, [&](int inFlight) {
+    std::vector<int> key = graphs;
+    std::sort(key.begin() + 1, key.end());
+    key.push_back(candidate);
+    key.push_back(inFlight);
+    auto [found, isNew] = inFlight_.try_emplace(std::move(key), 0);
+    if (isNew)
+      found->second =
+          tokensInFlight(entry, roomOf(candidate, graphs), inFlight);
+    return found->second;
+  });
+}
+
+double StrategyCandidates::phaseSeconds(
+    const Entry &entry, const PhaseLoad &load, int64_t longest,
+    const std::function<int64_t(int)> &tokensOf) const {
   const int64_t wanted = std::max(longest, kUsualMicroBatch);
   // As many micro-batches of several samples at a time as stages, or fewer larger
   // ones; and of a sample that is longer as many as have room.
@@ -497,8 +560,7 @@ double StrategyCandidates::phaseSeconds(int candidate,
   double best = never;
   for (int inFlight = entry.placed->graph.stages(); inFlight > 0;
        inFlight /= 2) {
-    room.emplace_back(inFlight,
-                      tokensInFlight(candidate, graphs, inFlight, wanted));
+    room.emplace_back(inFlight, std::min(wanted, tokensOf(inFlight)));
     if (room.back().second >= longest)
       break;
   }

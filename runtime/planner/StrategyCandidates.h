@@ -75,6 +75,15 @@ struct StrategySpace {
   int mostKept = 8;
 };
 
+/// A strategy for samples of all lengths.
+struct AloneEstimate {
+  Strategy strategy;  ///< with its mode of recomputation, layers and order
+  double seconds = 0; ///< of a step; infinite without room
+  /// Seconds of a step if memory were not limited.
+  double unlimitedSeconds = 0;
+  std::string reason; ///< why it has no room, for people; else empty
+};
+
 class StrategyCandidates : public StepCosts {
 public:
   /// The model of `costs` must outlive it. Fails where no strategy has the number
@@ -93,6 +102,9 @@ public:
   const ExecutableGraph &graph(int candidate) const {
     return entries_[candidate].placed->graph;
   }
+  /// Every strategy alone in every order of ranks, before most are dropped from the
+  /// search for sets.
+  const std::vector<AloneEstimate> &alone() const { return alone_; }
   /// That there were to choose from.
   int considered() const { return considered_; }
 
@@ -162,8 +174,15 @@ private:
   bool hasRoomFor(const Entry &entry, const std::vector<int64_t> &limits,
                   int64_t tokens, int inFlight) const;
   /// Tokens of micro-batches of which so many have room in a replica, about.
-  int64_t tokensInFlight(int candidate, const std::vector<int> &graphs,
-                         int inFlight, int64_t most) const;
+  int64_t tokensInFlight(const Entry &entry, const std::vector<int64_t> &limits,
+                         int inFlight) const;
+  /// `tokensOf(n)`: tokens of micro-batches of which n have room at a time.
+  double phaseSeconds(const Entry &entry, const PhaseLoad &load,
+                      int64_t longest,
+                      const std::function<int64_t(int)> &tokensOf) const;
+  /// Estimates the entry alone, in one order of ranks.
+  AloneEstimate estimateAlone(const Entry &entry,
+                              const LengthDistribution::Part &all) const;
   /// How many micro-batches are in flight, and the tokens of each that have room
   /// then, more and more.
   using RoomInFlight = std::vector<std::pair<int, int64_t>>;
@@ -177,6 +196,7 @@ private:
   int64_t longest_ = 0; ///< tokens of a sample
   SwitchEstimator switching_;
   std::vector<Entry> entries_;
+  std::vector<AloneEstimate> alone_;
   int considered_ = 0;
   mutable std::map<std::array<int, 3>, double> switches_;
   /// By graphs, of which the order but for home does not count, candidate and number.

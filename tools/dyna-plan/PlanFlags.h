@@ -27,9 +27,8 @@ struct PlanFlags {
       "strategy",
       llvm::cl::desc(
           "Strategy, such as dp=4,pp=8, or the name of one of a training "
-          "binary; or search: the best of all "
-          "dp, tp, pp in powers of two, with and without ZeRO, on the "
-          "devices of --cluster"),
+          "binary; or search: the best one for all samples, with its "
+          "recomputation and micro-batches, on the devices of --cluster"),
       llvm::cl::cat(category)};
   llvm::cl::opt<std::string> strategies{
       "strategies",
@@ -140,6 +139,12 @@ struct PlanFlags {
   llvm::cl::opt<bool> json{"json",
                            llvm::cl::desc("One JSON object per line, no table"),
                            llvm::cl::cat(category)};
+
+  llvm::cl::opt<bool> exhaustive{
+      "exhaustive",
+      llvm::cl::desc("With --strategy search: simulate every strategy, however "
+                     "slow its estimate is"),
+      llvm::cl::Hidden, llvm::cl::cat(category)};
 
   /// What is missing, does not go together or is out of range, in one line.
   Status check() const;

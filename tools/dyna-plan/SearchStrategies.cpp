@@ -1,150 +1,253 @@
-//===- SearchStrategies.cpp - The best degrees of a cluster -*- C++ -*-===//
+//===- SearchStrategies.cpp - The best strategies of a cluster ------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
 #include "tools/dyna-plan/SearchStrategies.h"
 
+#include "runtime/base/Json.h"
+#include "runtime/base/Printable.h"
 #include "runtime/base/SayEvery.h"
 #include "runtime/base/Text.h"
 #include "runtime/planner/ChooseStrategies.h"
+#include "runtime/planner/LackingCosts.h"
+#include "runtime/planner/SearchSingles.h"
 #include "tools/dyna-plan/PlanModel.h"
 #include "tools/dyna-plan/PlayedSteps.h"
 #include "tools/dyna-plan/SimulationFlag.h"
-#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/raw_ostream.h"
 
-#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
 
 namespace dyna {
 namespace {
 
-/// Degrees in powers of two that use all devices; tensor parallelism stays on a
-/// node and divides the heads.
-std::vector<Strategy> candidates(const Model &model, int tp, int64_t devices) {
-  std::vector<Strategy> all;
-  for (int pp = 1; pp <= model.layers() && devices % (tp * pp) == 0; pp *= 2)
-    for (bool zero : {false, true}) {
-      Strategy strategy;
-      strategy.dp = static_cast<int>(devices / (tp * pp));
-      strategy.tp = tp;
-      strategy.pp = pp;
-      strategy.zero = zero;
-      if (!zero || strategy.dp > 1)
-        all.push_back(strategy);
-    }
-  return all;
+/// What both searches begin with. Costs are those of the model.
+struct Opened {
+  std::unique_ptr<Model> model;
+  std::unique_ptr<CostModel> costs;
+  StrategySpace space;
+};
+
+/// Fails with an empty message if the failure has been printed.
+StatusOr<Opened> open(const PlanFlags &flags, const char *flag) {
+  DYNA_ASSIGN_OR_RETURN(CostTable table, openTable(flags));
+  Opened opened;
+  DYNA_ASSIGN_OR_RETURN(opened.space.ranks,
+                        ranksToSearch(table.cluster(), 0, flag));
+  const Status printed = Status::invalidArgument("");
+  auto logical = compileModel(flags, Strategy(), table);
+  if (mlir::failed(logical))
+    return printed;
+  const auto &facts = logical->manifest().facts();
+  const DividedSizes sizes = {facts.heads(), facts.kv_heads(),
+                              facts.feed_forward()};
+  for (int64_t tp : degreesThatDoNotDivide(opened.space.ranks, sizes))
+    llvm::errs() << formatText("note: tp=%d does not divide the model's sizes: "
+                               "it is not tried\n",
+                               tp);
+  if (logical->manifest().degrees_size() == 0)
+    logical = compileDegrees(flags, degreesToSearch(opened.space.ranks, sizes),
+                             table);
+  if (mlir::failed(logical))
+    return printed;
+  opened.model = std::make_unique<Model>(std::move(*logical));
+  opened.space.memoryBytes = table.device().memory_bytes();
+  opened.space.tokensPerStep = flags.tokensPerBatch;
+  DYNA_ASSIGN_OR_RETURN(CostModel costs,
+                        openCosts(*opened.model, std::move(table)));
+  opened.costs = std::make_unique<CostModel>(std::move(costs));
+  return opened;
 }
 
-/// Adds what can be planned, and says from time to time what is next; why the last
-/// of the others cannot, if any.
-std::string tryStrategies(const CostModel &costs,
-                          const std::vector<Strategy> &strategies,
-                          const std::vector<NamedRequest> &requests,
-                          const PlanFlags &flags, const StepLengths &steps,
-                          const SimulationOptions &conditions, SayEvery &pause,
-                          Reports &reports) {
-  std::string refused;
-  for (const Strategy &strategy : strategies)
-    for (auto [name, request] : requests) {
-      request.strategy = strategy;
-      std::vector<std::string> notes;
-      StepOutputs outputs;
-      outputs.hasPlanTimes = flags.planTimes;
-      outputs.endsWithoutRoom = true;
-      if (pause.isDue())
-        llvm::errs() << formatText("search: %d tried, next is %s %s\n",
-                                   reports.size(), describeStrategy(strategy),
-                                   name);
-      auto report = planSteps(costs, std::move(request), steps, conditions,
-                              name, outputs, notes);
-      if (report.isOk())
-        reports.emplace_back(describeStrategy(strategy) + " " + name,
-                             std::move(*report));
-      else
-        refused = report.status().message();
-    }
-  return refused;
+int failOpening(const Status &status) {
+  return status.message().empty() ? 2 : fail(status);
 }
 
-/// The best first, as many as are looked at.
-void printBest(Reports reports, int64_t devices, int64_t memory,
-               const PlanFlags &flags) {
-  reports = sortReports(std::move(reports), memory);
-  int64_t fitting =
-      std::count_if(reports.begin(), reports.end(), [&](const auto &entry) {
-        return fits(entry.second, memory);
-      });
+/// Simulates strategies, and keeps the reports.
+class Simulated {
+public:
+  Simulated(const CostModel &costs, const StepLengths &steps,
+            const SimulationOptions &conditions, const PlanFlags &flags)
+      : costs_(costs), steps_(steps), conditions_(conditions), flags_(flags) {}
+
+  StatusOr<double> simulate(const PlanRequest &request, int64_t count) {
+    StepLengths steps = steps_;
+    steps.samples.resize(std::min<size_t>(steps.samples.size(), count));
+    StepOutputs outputs;
+    outputs.hasPlanTimes = flags_.planTimes;
+    outputs.endsWithoutRoom = true;
+    std::vector<std::string> notes;
+    SingleStrategy single;
+    single.request = request;
+    const std::string name = single.name();
+    DYNA_ASSIGN_OR_RETURN(auto report,
+                          planSteps(costs_, request, std::move(steps),
+                                    conditions_, name, outputs, notes));
+    const int64_t memory = costs_.table().device().memory_bytes();
+    if (!fits(report, memory))
+      return Status::resourceExhausted(
+          formatText("a rank takes %s, a device has %s",
+                     formatBytes(report.peakBytes()), formatBytes(memory)));
+    const double seconds =
+        report.seconds /
+        static_cast<double>(std::max<int64_t>(report.steps, 1));
+    reports_[name] = std::move(report);
+    return seconds;
+  }
+  PlanReport reportOf(const SingleStrategy &single) const {
+    return reports_.at(single.name());
+  }
+  /// The report's object, with the estimate and the flags of a run.
+  std::string jsonOf(const SingleStrategy &single) const {
+    std::string text = reportOf(single).json(single.name());
+    text.pop_back();
+    return text + formatText(", \"estimated_seconds\": %.6g, \"flags\": %s}\n",
+                             single.expected, quoteJson(single.flags()));
+  }
+
+private:
+  const CostModel &costs_;
+  const StepLengths &steps_;
+  const SimulationOptions &conditions_;
+  const PlanFlags &flags_;
+  std::map<std::string, PlanReport> reports_;
+};
+
+/// The strategy's degrees alone, as text.
+std::string degreesOf(Strategy strategy) {
+  strategy.recompute.reset();
+  strategy.layers.clear();
+  strategy.order = Strategy().order;
+  return describeStrategy(strategy);
+}
+
+/// For people, a line for degrees under which nothing fits, with the reason of the
+/// mode that takes the least memory.
+void printLacking(const FoundSingles &found, const PlanFlags &flags) {
+  std::map<std::string, std::string> lines;
+  for (const SingleStrategy &single : found.lacking) {
+    if (flags.json)
+      llvm::outs() << formatText(
+          "{\"plan\": %s, \"fits\": false, \"reason\": %s}\n",
+          quoteJson(single.name()), quoteJson(single.reason));
+    const Strategy &strategy = single.request.strategy;
+    const bool isLeast = strategy.recompute == plan::RECOMPUTE_FULL;
+    std::string &line = lines[degreesOf(strategy)];
+    if (line.empty() || isLeast)
+      line = single.reason;
+  }
+  for (const SingleStrategy &single : found.fitting)
+    lines.erase(degreesOf(single.request.strategy));
+  for (const auto &[degrees, reason] : lines)
+    if (!flags.json)
+      llvm::outs() << degrees << " does not fit: " << reason << '\n';
+}
+
+void printFound(const FoundSingles &found, const Simulated &simulated,
+                int64_t devices, int64_t memory, const PlanFlags &flags) {
   llvm::errs() << formatText(
-      "note: %d plans of %d devices tried, %d fit; the best first\n",
-      reports.size(), devices, fitting);
+      "note: %d plans of %d devices simulated, %d did not fit, %d were left "
+      "out by their estimates; the best first\n",
+      found.fitting.size(), devices, found.lacking.size(), found.skipped);
   constexpr size_t mostShown = 10;
-  if (!flags.json && reports.size() > mostShown) {
+  Reports reports;
+  for (const SingleStrategy &single : found.fitting)
+    if (flags.json)
+      llvm::outs() << simulated.jsonOf(single);
+    else if (reports.size() < mostShown)
+      reports.emplace_back(single.name(), simulated.reportOf(single));
+  if (!flags.json && reports.size() < found.fitting.size())
     llvm::errs() << formatText("note: %d of them are shown; --json has all\n",
                                mostShown);
-    reports.resize(mostShown);
+  if (!flags.json)
+    print(reports, memory, flags);
+  printLacking(found, flags);
+  if (!flags.json)
+    llvm::outs() << "\nthe fastest is " << found.fitting.front().flags()
+                 << '\n';
+}
+
+Status searchOne(const PlanFlags &flags, const Opened &opened,
+                 const std::vector<int64_t> &lengths) {
+  DYNA_ASSIGN_OR_RETURN(auto conditions, parseSimulation(flags.simulate));
+  const int64_t positions = opened.model->manifest().facts().positions();
+  StepLengths steps = dealSteps(lengths, positions, flags);
+  steps.shortens = false; // all strategies have the same samples
+  DYNA_ASSIGN_OR_RETURN(auto requests, requestsOf(flags));
+  SingleSpace space;
+  space.requests.clear();
+  for (NamedRequest &named : requests) {
+    if (flags.compare.empty())
+      named.request.pipeline.clear(); // what a run chooses itself
+    space.requests.push_back(std::move(named.request));
   }
-  print(reports, memory, flags);
+  space.searchesRecompute = flags.recompute.empty();
+  space.searchesMicroBatches =
+      flags.compare.empty() && flags.tokensPerMicroBatch.empty();
+  space.steps = static_cast<int64_t>(steps.samples.size());
+  space.isExhaustive = flags.exhaustive;
+  std::vector<int64_t> counted = lengths;
+  cutLengths(counted, positions);
+  DYNA_ASSIGN_OR_RETURN(
+      auto estimates,
+      estimateSingles(*opened.costs, opened.space, std::move(counted)));
+  Simulated simulated(*opened.costs, steps, conditions, flags);
+  SayEvery pause;
+  DYNA_ASSIGN_OR_RETURN(auto found,
+                        searchSingles(
+                            estimates, space,
+                            [&](const PlanRequest &request, int64_t count) {
+                              return simulated.simulate(request, count);
+                            },
+                            [&](const std::string &next) {
+                              if (pause.isDue())
+                                llvm::errs() << "search: " << next << '\n';
+                            }));
+  if (found.fitting.empty())
+    return found.lacking.empty()
+               ? Status::invalidArgument("no strategy can be planned")
+               : Status::resourceExhausted("no strategy can be planned: " +
+                                           found.lacking.back().name() + ": " +
+                                           found.lacking.back().reason);
+  noteLacking(*opened.costs, {found.fitting.front().request.strategy});
+  printFound(found, simulated, opened.space.ranks, opened.space.memoryBytes,
+             flags);
+  return Status::ok();
 }
 
 } // namespace
 
-int search(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
-  auto table = openTable(flags);
-  if (!table.isOk())
-    return fail(table.status());
-  auto conditions = parseSimulation(flags.simulate);
-  if (!conditions.isOk())
-    return fail(conditions.status());
-  const int64_t devices = table->cluster().devices();
-  const int perNode = table->cluster().description().devices_per_node();
-  if (devices == 0)
-    return fail(Status::invalidArgument(
-        flags.costs.empty()
-            ? "--strategy search needs to know the devices: --cluster such as "
-              "a100-40g:4x8"
-            : "--strategy search needs to know the devices: in " +
-                  flags.costs.getValue() +
-                  " nodes and devices_per_node are missing, such as cluster { "
-                  "nodes: 1 devices_per_node: 8 ... }"));
-  SayEvery pause;
-  Reports reports;
-  StepLengths steps;
-  std::vector<NamedRequest> requests;
-  std::string refused;
-  DividedSizes sizes;
-  for (int tp = 1; tp <= perNode && devices % tp == 0; tp *= 2) {
-    if (!divides(tp, sizes)) {
-      llvm::errs() << formatText("note: tp=%d does not divide the model's "
-                                 "sizes: it is not tried\n",
-                                 tp);
-      continue;
-    }
-    Strategy degree;
-    degree.tp = tp;
-    auto model = compileModel(flags, degree, *table, /*isAgain=*/tp > 1);
-    if (mlir::failed(model))
-      return 2;
-    if (tp == 1) {
-      const auto &facts = model->manifest().facts();
-      sizes = {facts.heads(), facts.kv_heads(), facts.feed_forward()};
-      steps = dealSteps(lengths, facts.positions(), flags);
-      steps.shortens = false; // all strategies have the same samples
-      auto asked = requestsOf(flags);
-      if (!asked.isOk())
-        return fail(asked.status());
-      requests = std::move(*asked);
-    }
-    auto costs =
-        tp == 1 ? openCosts(*model, *table) : CostModel::create(*model, *table);
-    if (!costs.isOk())
-      return fail(costs.status());
-    noteLacking(*costs, {degree});
-    refused = tryStrategies(*costs, candidates(*model, tp, devices), requests,
-                            flags, steps, *conditions, pause, reports);
-  }
-  if (reports.empty())
-    return fail(
-        Status::invalidArgument("no strategy can be planned: " + refused));
-  printBest(std::move(reports), devices, table->device().memory_bytes(), flags);
+int searchStrategy(const PlanFlags &flags,
+                   const std::vector<int64_t> &lengths) {
+  auto opened = open(flags, "--strategy search");
+  if (!opened.isOk())
+    return failOpening(opened.status());
+  const Status status = searchOne(flags, *opened, lengths);
+  return status.isOk() ? 0 : fail(status);
+}
+
+int searchSets(const PlanFlags &flags, std::vector<int64_t> lengths) {
+  auto opened = open(flags, "--strategies search");
+  if (!opened.isOk())
+    return failOpening(opened.status());
+  const int64_t positions = opened->model->manifest().facts().positions();
+  if (int64_t cut = cutLengths(lengths, positions))
+    llvm::errs() << formatText(
+        "note: %d of %d samples are cut at the model's %d positions\n", cut,
+        lengths.size(), positions);
+  opened->space.tell = [](const std::string &next) {
+    llvm::errs() << "search: " << next << '\n';
+  };
+  auto chosen =
+      chooseStrategies(*opened->costs, opened->space, std::move(lengths));
+  if (!chosen.isOk())
+    return fail(chosen.status());
+  if (std::string note = describeLackingMemory(*opened->costs); !note.empty())
+    llvm::errs() << "note: " << printable(note) << '\n';
+  noteLacking(*opened->costs, chosen->chosen());
+  llvm::outs() << (flags.json ? chosen->json() : chosen->table());
   return 0;
 }
 

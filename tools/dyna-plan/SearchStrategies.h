@@ -1,4 +1,4 @@
-//===- SearchStrategies.h - The best degrees of a cluster -*- C++ -*-===//
+//===- SearchStrategies.h - The best strategies of a cluster ----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -11,9 +11,15 @@
 
 namespace dyna {
 
-/// Plans samples of these lengths under all strategies that use the devices of
-/// --cluster, and prints the best first. Returns the exit code.
-int search(const PlanFlags &flags, const std::vector<int64_t> &lengths);
+/// Searches one strategy for samples of these lengths on the devices of --cluster
+/// (runtime/planner/SearchSingles.h), and prints the best first. Returns the exit
+/// code.
+int searchStrategy(const PlanFlags &flags, const std::vector<int64_t> &lengths);
+
+/// Searches the strategies between which a step should switch by the lengths of its
+/// samples, and prints them (runtime/planner/ChooseStrategies.h). Returns the exit
+/// code.
+int searchSets(const PlanFlags &flags, std::vector<int64_t> lengths);
 
 } // namespace dyna
 

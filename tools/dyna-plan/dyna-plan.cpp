@@ -16,7 +16,6 @@
 #include "tools/dyna-plan/PlanModel.h"
 #include "tools/dyna-plan/PlayedSteps.h"
 #include "tools/dyna-plan/RangedSteps.h"
-#include "tools/dyna-plan/SearchSets.h"
 #include "tools/dyna-plan/SearchStrategies.h"
 #include "tools/dyna-plan/SimulationFlag.h"
 #include "tools/dyna-plan/SwitchFlag.h"
@@ -132,7 +131,7 @@ int run(const PlanFlags &flags) {
   if (!flags.strategies.empty())
     return searchSets(flags, *std::move(lengths));
   if (flags.strategy == "search")
-    return search(flags, *lengths);
+    return searchStrategy(flags, *lengths);
   return planStrategy(flags, *lengths);
 }
 

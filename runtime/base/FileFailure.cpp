@@ -32,6 +32,17 @@ Status dyna::fileFailure(std::string_view action, const std::string &path,
     return Status::invalidArgument(
         text + std::strerror(error) +
         "; check its permissions or choose another path");
+  case EMFILE:
+    return Status::invalidArgument(
+        text + "this process has as many open files as it may; raise the limit "
+               "(ulimit -n) or give fewer files");
+  case ENFILE:
+    return Status::invalidArgument(
+        text + "this machine has as many open files as it may; close some");
+  case EIO:
+    return Status::invalidArgument(
+        text + "the disk or the server that holds it has failed (" +
+        std::strerror(error) + "); use a copy elsewhere");
   default:
     return Status::invalidArgument(text + std::strerror(error));
   }

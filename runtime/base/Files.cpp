@@ -38,6 +38,7 @@ StatusOr<MappedFile> MappedFile::open(const std::string &path) {
     return fileFailure("map", path, errno);
   }
   result.data_ = data;
+  result.lost_ = LostPages(data, result.size_);
   result.descriptor_ = file.release();
   return result;
 }
@@ -72,13 +73,36 @@ Status dyna::checkUnchanged(const std::string &path, const FileFacts &before,
   return Status::ok();
 }
 
-Status MappedFile::checkUnchanged() const {
+Status WatchedFile::checkUnchanged() const {
+  struct stat now;
+  if (path.empty())
+    return Status::ok();
+  if (::stat(path.c_str(), &now) != 0)
+    return fileFailure("look at", path, errno);
+  return dyna::checkUnchanged(path, facts, factsOf(now));
+}
+
+StatusOr<FileFacts> MappedFile::factsNow() const {
   struct stat facts;
   if (descriptor_ < 0)
-    return Status::ok();
+    return facts_;
   if (::fstat(descriptor_, &facts) != 0)
     return fileFailure("look at", path_, errno);
-  return dyna::checkUnchanged(path_, facts_, factsOf(facts));
+  return factsOf(facts);
+}
+
+Status MappedFile::checkReadable() const {
+  DYNA_ASSIGN_OR_RETURN(FileFacts now, factsNow());
+  // A file that has lost its end says so itself.
+  if (now.bytes < facts_.bytes)
+    return dyna::checkUnchanged(path_, facts_, now);
+  return lost_.any() ? fileFailure("read", path_, EIO) : Status::ok();
+}
+
+Status MappedFile::checkUnchanged() const {
+  DYNA_ASSIGN_OR_RETURN(FileFacts now, factsNow());
+  DYNA_RETURN_IF_ERROR(dyna::checkUnchanged(path_, facts_, now));
+  return lost_.any() ? fileFailure("read", path_, EIO) : Status::ok();
 }
 
 void MappedFile::dropPages() const {
@@ -89,6 +113,7 @@ void MappedFile::dropPages() const {
 MappedFile::MappedFile(MappedFile &&other) noexcept
     : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)), facts_(other.facts_),
+      lost_(std::move(other.lost_)),
       descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
@@ -96,11 +121,13 @@ MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
   std::swap(facts_, other.facts_);
+  std::swap(lost_, other.lost_);
   std::swap(descriptor_, other.descriptor_);
   return *this;
 }
 
 MappedFile::~MappedFile() {
+  lost_ = LostPages();
   if (data_)
     ::munmap(data_, size_);
   if (descriptor_ >= 0)

@@ -11,6 +11,7 @@
 
 #include "runtime/base/FileFailure.h"
 #include "runtime/base/InputFile.h"
+#include "runtime/base/LostPages.h"
 
 #include <cstdint>
 #include <string>
@@ -44,9 +45,18 @@ Status readPart(const std::string &path, const FileFacts &facts, int64_t offset,
 /// contents that are chosen to deceive.
 uint64_t hashBytes(std::string_view bytes, uint64_t seed);
 
-/// A regular file mapped read-only. The mapping ends with the object. Reading
-/// behind the end of a file that somebody has shortened ends a process with
-/// SIGBUS: `checkUnchanged` before reading makes that all but impossible.
+/// A file that was read and must stay as it was.
+struct WatchedFile {
+  std::string path; ///< empty: none
+  FileFacts facts;
+
+  /// Fails if what stands at the path now is not as it was.
+  Status checkUnchanged() const;
+};
+
+/// A regular file mapped read-only. The mapping ends with the object. Where a
+/// page cannot be read, because somebody has shortened the file or the disk has
+/// failed, the bytes are zeros: whoever reads calls one of the checks behind it.
 class MappedFile {
 public:
   static StatusOr<MappedFile> open(const std::string &path);
@@ -62,16 +72,24 @@ public:
     return {static_cast<const char *>(data_), size_};
   }
   const std::string &path() const { return path_; }
+  /// Fails if a page that was read could not be, or if the file is shorter than
+  /// it was when it was mapped.
+  Status checkReadable() const;
   /// Fails if the file is not as it was when it was mapped.
   Status checkUnchanged() const;
+  /// The file without its mapping.
+  WatchedFile watched() const { return {path_, facts_}; }
   /// Gives the pages back that were read, after reading all of it once.
   void dropPages() const;
 
 private:
+  StatusOr<FileFacts> factsNow() const;
+
   std::string path_;
   void *data_ = nullptr;
   size_t size_ = 0;
   FileFacts facts_;
+  LostPages lost_;
   int descriptor_ = -1; ///< open as long as the mapping
 };
 

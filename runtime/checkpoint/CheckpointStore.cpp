@@ -113,8 +113,9 @@ Status loadTensors(const std::string &path, const JsonValue &files,
                    const char *name, SafetensorsFile &result) {
   DYNA_ASSIGN_OR_RETURN(SafetensorsFile file,
                         SafetensorsFile::open(joinPath(path, name)));
-  DYNA_RETURN_IF_ERROR(
-      checkListed(files, name, file.bytes().size(), file.checksum()));
+  const uint64_t sum = file.checksum();
+  DYNA_RETURN_IF_ERROR(file.checkReadable());
+  DYNA_RETURN_IF_ERROR(checkListed(files, name, file.bytes().size(), sum));
   result = std::move(file);
   return Status::ok();
 }
@@ -251,6 +252,7 @@ StatusOr<Checkpoint> loadModelOnly(const std::string &path,
                         ? checkListed(list->files, fileName(file),
                                       model.bytes().size(), model.checksum())
                         : list.status();
+    DYNA_RETURN_IF_ERROR(model.checkReadable());
     if (!status.isOk())
       return Status(status.code(),
                     file +
@@ -312,6 +314,11 @@ uint64_t Checkpoint::checksum() const {
   Checksum all;
   all.update(parts, sizeof parts);
   return all.value();
+}
+
+Status Checkpoint::checkReadable() const {
+  DYNA_RETURN_IF_ERROR(model.checkReadable());
+  return optimizer ? optimizer->checkReadable() : Status::ok();
 }
 
 StatusOr<Checkpoint> dyna::loadCheckpoint(const std::string &path) {

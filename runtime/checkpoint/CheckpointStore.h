@@ -47,6 +47,8 @@ struct Checkpoint {
   bool canResume() const { return optimizer.has_value(); }
   /// Of all that a run takes from it; reads the files.
   uint64_t checksum() const;
+  /// Fails if bytes that were read could not be.
+  Status checkReadable() const;
 };
 
 /// The number of a folder's name "step-N"; -1 for other names.

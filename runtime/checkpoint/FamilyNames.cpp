@@ -237,6 +237,7 @@ Status takeMember(const SafetensorsFile &file, const Group &group,
                 outputs);
     }
     file.dropPages();
+    DYNA_RETURN_IF_ERROR(file.checkReadable());
     DYNA_RETURN_IF_ERROR(
         take(index, begin, end,
              group.placement.isTransposed ? turned.data() : found.data()));
@@ -455,9 +456,10 @@ Status dyna::importTensors(Family family, const SafetensorsFile &file,
     DYNA_RETURN_IF_ERROR(checkStored(file, tensor, group, slots));
     stored.push_back(tensor);
   }
-  DYNA_RETURN_IF_ERROR(
-      checkUnused(family, file,
-                  std::set<const TensorView *>(stored.begin(), stored.end())));
+  const Status unused = checkUnused(
+      family, file, std::set<const TensorView *>(stored.begin(), stored.end()));
+  DYNA_RETURN_IF_ERROR(file.checkReadable());
+  DYNA_RETURN_IF_ERROR(unused);
   for (size_t i = 0; i < groups.size(); ++i)
     DYNA_RETURN_IF_ERROR(takeGroup(file, groups[i], *stored[i], slots, take));
   return Status::ok();

@@ -191,6 +191,7 @@ Status checkCoverage(const std::vector<TensorView> &tensors,
 StatusOr<SafetensorsFile> SafetensorsFile::open(const std::string &path) {
   DYNA_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
   StatusOr<SafetensorsFile> result = parse(file.bytes(), path);
+  DYNA_RETURN_IF_ERROR(file.checkReadable());
   if (result.isOk())
     result->file_ = std::move(file);
   return result;

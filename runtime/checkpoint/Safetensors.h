@@ -36,6 +36,9 @@ public:
   const Metadata &metadata() const { return metadata_; }
   /// Of all bytes; gives back the memory of those that it has read.
   uint64_t checksum() const;
+  /// Fails if bytes that were read could not be, and are zeros. Called behind
+  /// what reads them.
+  Status checkReadable() const { return file_.checkReadable(); }
   /// Gives back the memory of what was read: it is read again when needed.
   void dropPages() const { file_.dropPages(); }
   /// In order of their place in the file.

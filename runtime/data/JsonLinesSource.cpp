@@ -41,12 +41,14 @@ StatusOr<DatasetPointer> JsonLinesDataset::create(MappedFile file,
   result->name_ = name;
   result->text_ = bytes;
   result->findLines();
+  DYNA_RETURN_IF_ERROR(result->file_.checkUnchanged());
   if (result->lines_.empty())
     return Status::invalidArgument(
         name + " has no line of JSON; expected one object such as {\"text\": "
                "\"...\"} per line");
   DYNA_RETURN_IF_ERROR(result->checkLines());
   result->fingerprint_ = hashBytes(bytes, 0);
+  DYNA_RETURN_IF_ERROR(result->file_.checkUnchanged());
   result->file_.dropPages();
   return DatasetPointer(result);
 }

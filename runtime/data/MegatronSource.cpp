@@ -229,26 +229,32 @@ StatusOr<DatasetPointer> MegatronDataset::open(const std::string &path,
                                    ".idx: No such file or directory");
   DYNA_ASSIGN_OR_RETURN(MappedFile idx, MappedFile::open(prefix + ".idx"));
   DYNA_ASSIGN_OR_RETURN(MappedFile bin, MappedFile::open(prefix + ".bin"));
-  DYNA_ASSIGN_OR_RETURN(
-      MegatronIndex index,
-      MegatronIndex::parse(
-          idx.bytes(), static_cast<int64_t>(bin.bytes().size()), idx.path()));
+  StatusOr<MegatronIndex> index = MegatronIndex::parse(
+      idx.bytes(), static_cast<int64_t>(bin.bytes().size()), idx.path());
+  // What was read while the file changed may be anything.
+  DYNA_RETURN_IF_ERROR(idx.checkUnchanged());
+  DYNA_RETURN_IF_ERROR(index.status());
   std::string_view bytes = bin.bytes();
-  return create(index, std::move(bin), bytes, prefix, options);
+  auto result = create(*index, std::move(bin), bytes, prefix, options);
+  DYNA_RETURN_IF_ERROR(idx.checkUnchanged());
+  DYNA_RETURN_IF_ERROR(result.status());
+  (*result)->idx_ = idx.watched();
+  return DatasetPointer(std::move(*result));
 }
 
 StatusOr<DatasetPointer>
 MegatronDataset::fromIndex(const MegatronIndex &index, std::string_view bin,
                            const std::string &prefix,
                            const DataOptions &options) {
-  return create(index, MappedFile(), bin, prefix, options);
+  DYNA_ASSIGN_OR_RETURN(auto result,
+                        create(index, MappedFile(), bin, prefix, options));
+  return DatasetPointer(std::move(result));
 }
 
-StatusOr<DatasetPointer> MegatronDataset::create(const MegatronIndex &index,
-                                                 MappedFile file,
-                                                 std::string_view bin,
-                                                 const std::string &prefix,
-                                                 const DataOptions &options) {
+StatusOr<std::shared_ptr<MegatronDataset>>
+MegatronDataset::create(const MegatronIndex &index, MappedFile file,
+                        std::string_view bin, const std::string &prefix,
+                        const DataOptions &options) {
   auto result = std::make_shared<MegatronDataset>();
   result->tokenType_ = index.tokenType();
   result->tokenBytes_ = index.tokenBytes();
@@ -264,9 +270,11 @@ StatusOr<DatasetPointer> MegatronDataset::create(const MegatronIndex &index,
       start += index.length(sequence);
     result->starts_.push_back(start);
   }
-  DYNA_RETURN_IF_ERROR(result->checkTokens());
+  Status checked = result->checkTokens();
+  DYNA_RETURN_IF_ERROR(result->file_.checkUnchanged());
+  DYNA_RETURN_IF_ERROR(checked);
   result->file_.dropPages();
-  return DatasetPointer(result);
+  return result;
 }
 
 /// Looks at every id, and hashes what it passes. Threads take blocks in turn;
@@ -322,6 +330,7 @@ std::string MegatronDataset::describe(int64_t index) const {
 
 Status MegatronDataset::readTokens(int64_t index, int64_t begin, int64_t end,
                                    std::vector<int32_t> &tokens) const {
+  DYNA_RETURN_IF_ERROR(idx_.checkUnchanged());
   DYNA_RETURN_IF_ERROR(file_.checkUnchanged());
   int64_t first = starts_[static_cast<size_t>(index)] + begin;
   withTokenType(tokenType_, [&](auto type) {

@@ -168,7 +168,7 @@ private:
 };
 
 /// Opening looks at every token id once, on all cores, at the speed of memory.
-/// The .idx file is not needed from then on.
+/// The .idx file is not read from then on, but a change of it is noticed.
 class MegatronDataset : public Dataset {
 public:
   /// `path` is the prefix or either file.
@@ -196,16 +196,16 @@ public:
   }
 
 private:
-  static StatusOr<DatasetPointer> create(const MegatronIndex &index,
-                                         MappedFile file, std::string_view bin,
-                                         const std::string &prefix,
-                                         const DataOptions &options);
+  static StatusOr<std::shared_ptr<MegatronDataset>>
+  create(const MegatronIndex &index, MappedFile file, std::string_view bin,
+         const std::string &prefix, const DataOptions &options);
   Status checkTokens();
   Status badToken(int64_t token) const;
 
   int tokenType_ = 0;
   int tokenBytes_ = 0;
   MappedFile file_; ///< the .bin file
+  WatchedFile idx_;
   std::string_view bin_;
   std::string prefix_;
   int64_t vocabulary_ = 0;

@@ -235,6 +235,8 @@ Status agree(const Session &session, bool training, const Checkpoint *start,
       {"checkpoint", describeStart(start, session.options)},
       {"costs", session.costsMark()},
       {"tokens of the longest sample", std::to_string(session.sampleLimit)}};
+  if (start)
+    DYNA_RETURN_IF_ERROR(start->checkReadable());
   if (!session.options.plans.empty()) {
     DYNA_ASSIGN_OR_RETURN(std::string plans,
                           describePlans(session.options.plans));

@@ -30,12 +30,24 @@ TEST(MegatronTest, noticesThatTheTokensChange) {
   dir.write("data.idx", IndexParts().bytes());
   dir.write("data.bin", u16Tokens());
   DatasetPointer data = mustOpen({dir / "data"}, 65536);
-  std::filesystem::remove(dir / "data.idx"); // not needed any more
   mustRead(data, 0);
   touch(dir / "data.bin");
   expectFailure(data->read(0), "data.bin was written to while it was in use");
   std::filesystem::resize_file(dir / "data.bin", 0);
   expectFailure(data->read(0), "data.bin has become shorter");
+}
+
+// It is not read any more, but data that change are no data to go on with.
+TEST(MegatronTest, noticesThatTheIndexChanges) {
+  TemporaryDirectory dir;
+  std::string idx = dir.write("data.idx", IndexParts().bytes());
+  dir.write("data.bin", u16Tokens());
+  DatasetPointer data = mustOpen({dir / "data"}, 65536);
+  mustRead(data, 0);
+  std::filesystem::resize_file(idx, 40);
+  expectFailure(data->read(0), "data.idx has become shorter while it was in");
+  std::filesystem::remove(idx);
+  expectFailure(data->read(0), "cannot look at " + idx);
 }
 
 TEST(MegatronTest, readsEveryTokenType) {

@@ -195,9 +195,28 @@ Status Transport::wait(Ticket ticket, void *stream, Deadline deadline) {
 // Failure
 //===----------------------------------------------------------------------===//
 
+/// The text without "rank 2: " or "rank 2 of 4: " at its beginning, which whoever
+/// hands it on says in another way.
+static std::string withoutRank(int rank, const std::string &text) {
+  const std::string name = "rank " + std::to_string(rank);
+  if (text.rfind(name, 0) != 0)
+    return text;
+  size_t end = name.size();
+  if (text.compare(end, 4, " of ") == 0)
+    end = text.find_first_not_of("0123456789", end + 4);
+  return end != std::string::npos && text.compare(end, 2, ": ") == 0
+             ? text.substr(end + 2)
+             : text;
+}
+
 Status Transport::peerFailure(int rank, const std::string &text) {
   return Status(StatusCode::PeerFailed,
-                "rank " + std::to_string(rank) + " failed: " + text);
+                "rank " + std::to_string(rank) +
+                    " failed: " + withoutRank(rank, text));
+}
+
+std::string Transport::ofThisRank(const std::string &text) const {
+  return "rank " + std::to_string(rank_) + ": " + withoutRank(rank_, text);
 }
 
 /// Keeps the failure and lets go of all buffers.
@@ -225,10 +244,16 @@ Status Transport::fail(const std::string &what, const Status &status) {
     settle(status);
     return failure_;
   }
-  std::string text = what + ": " + status.message();
+  std::string text = what + ": " + withoutRank(rank_, status.message());
   announce(Status(status.code(), text));
-  settle(Status(status.code(), "rank " + std::to_string(rank_) + ": " + text));
+  settle(Status(status.code(), ofThisRank(text)));
   return failure_;
+}
+
+void Transport::tellStop() {
+  if (!failure_.isOk() || std::exchange(hasToldStop_, true))
+    return;
+  announceStop();
 }
 
 void Transport::abort(const Status &reason) {
@@ -284,11 +309,27 @@ StatusOr<Ticket> Group::start(std::vector<Collective> collectives,
     traffic.wholeBytes +=
         collective.wholeElements() * elementBytes(collective.element);
   }
+  return startUncounted(std::move(collectives), stream);
+}
+
+StatusOr<Ticket> Group::startUncounted(std::vector<Collective> collectives,
+                                       void *stream) {
   Transport::Description what;
   what.collectives = std::move(collectives);
   what.group = ranks_;
   Transport::MadeOperation operation = make(what.collectives, stream);
   return transport_.add(std::move(operation), std::move(what));
+}
+
+StatusOr<bool> Group::any(bool here, void *stream) {
+  double votes = here ? 1 : 0;
+  const Collective sum = Collective::flat(CollectiveKind::AllReduce, &votes,
+                                          &votes, 1, DYNA_ELEMENT_F64);
+  DYNA_RETURN_IF_ERROR(checkCollective(sum, size(), index_));
+  DYNA_RETURN_IF_ERROR(transport_.failure_);
+  DYNA_ASSIGN_OR_RETURN(Ticket ticket, startUncounted({sum}, stream));
+  DYNA_RETURN_IF_ERROR(transport_.wait(ticket, stream, transport_.deadline()));
+  return votes > 0;
 }
 
 Status Group::slice(const Collective &whole, void *) {

@@ -133,6 +133,12 @@ public:
   /// Ok, or why this transport can no longer be used.
   const Status &failure() const { return failure_; }
 
+  /// Tells the other processes, once, that the job is asked to stop. They hear of
+  /// it while they exchange; it fails nothing.
+  void tellStop();
+  /// Whether another process has told so.
+  bool hasHeardStop() const { return hasHeardStop_; }
+
   /// How many ranks share each core that this one may use, itself included:
   /// what it leaves to others of the machine's threads.
   virtual int ranksPerCore() const = 0;
@@ -198,12 +204,18 @@ protected:
   virtual void idle(Clock::time_point began, Deadline deadline) = 0;
   /// Makes the `poll` of all other ranks fail.
   virtual void announce(const Status &reason) = 0;
+  /// Carries `tellStop` to other processes, where there are any; `poll` there
+  /// calls `hearStop`.
+  virtual void announceStop() {}
+  void hearStop() { hasHeardStop_ = true; }
   /// For the destructor of a backend, while its overrides still exist: fails
   /// the others when operations are not done.
   void close();
 
   /// "rank 2 failed: ...", as other ranks see it.
   static Status peerFailure(int rank, const std::string &text);
+  /// "rank 2: ...", as this rank says it, once.
+  std::string ofThisRank(const std::string &text) const;
 
 private:
   friend class Group;
@@ -236,6 +248,7 @@ private:
   Clock::duration timeout_ = std::chrono::minutes(10);
   std::vector<Started> started_; ///< by ticket
   int64_t nextTicket_ = 1;
+  bool hasToldStop_ = false, hasHeardStop_ = false;
   Status failure_;
   Traffic traffic_;
   std::vector<Spent> *spent_ = nullptr;
@@ -263,6 +276,9 @@ public:
   StatusOr<Ticket> start(const Collective &collective, void *stream) {
     return start(std::vector<Collective>{collective}, stream);
   }
+  /// Returns whether any rank of the group says so; all of them ask together. Not
+  /// counted as traffic: it is no part of a plan.
+  StatusOr<bool> any(bool here, void *stream);
 
   /// Cuts this rank's part out of `whole` (a ReduceScatter without the sum).
   virtual Status slice(const Collective &whole, void *stream);
@@ -279,6 +295,10 @@ protected:
                              void *stream) = 0;
 
 private:
+  /// `start` of checked collectives, without counting them.
+  StatusOr<Ticket> startUncounted(std::vector<Collective> collectives,
+                                  void *stream);
+
   Transport &transport_;
   const int index_;
   const std::shared_ptr<const std::vector<int>> ranks_;

@@ -28,6 +28,9 @@ namespace {
 constexpr auto kGrace = std::chrono::seconds(10);
 /// The same where somebody has not answered for a whole deadline: a part of it.
 constexpr int kPartForSilent = 5;
+/// What the job ends with where a rank is lost: as every failure that is no fault
+/// of Dyna (docs/failures.md).
+constexpr int kLostPeer = 2;
 
 /// Transports whose ranks have not said goodbye. MPI is one per process, hence
 /// this is too.
@@ -62,13 +65,16 @@ public:
               std::min<Clock::duration>(kGrace, (until - now) / kPartForSilent);
     else if (!failure().isOk())
       until = now + kGrace;
+    if (!failure().isOk())
+      wire_->sayPresent();
     if (!wire_->sayGoodbye(until)) {
       // Nobody comes to say it after this.
-      std::string cause = failure().isOk() ? "" : failure().message() + "; ";
-      fprintf(stderr,
-              "rank %d: %sother ranks did not end in time; stopping the job\n",
-              rank(), cause.c_str());
-      MPI_Abort(MPI_COMM_WORLD, 1);
+      const std::string cause =
+          failure().isOk() ? "" : failure().message() + "; ";
+      fprintf(
+          stderr, "%s\n",
+          ofThisRank(cause + describeAbsent() + "; stopping the job").c_str());
+      MPI_Abort(MPI_COMM_WORLD, kLostPeer);
     }
     --openTransports;
   }
@@ -102,6 +108,8 @@ protected:
   Status poll() override {
     if (auto heard = wire_->heard())
       return peerFailure(heard->first, heard->second);
+    if (wire_->hasHeardStop())
+      hearStop();
     return Status::ok();
   }
   void idle(Clock::time_point began, Deadline) override {
@@ -119,8 +127,24 @@ protected:
   void announce(const Status &reason) override {
     wire_->announce(reason.message());
   }
+  void announceStop() override { wire_->announceStop(); }
 
 private:
+  /// Which ranks have said nothing since this one has failed.
+  std::string describeAbsent() const {
+    constexpr size_t most = 8;
+    const std::vector<int> absent = wire_->absent();
+    if (absent.empty() || failure().isOk())
+      return "other ranks did not end in time";
+    std::string text = absent.size() == 1 ? "rank " : "ranks ";
+    for (size_t i = 0; i < std::min(absent.size(), most); ++i)
+      text += (i ? ", " : "") + std::to_string(absent[i]);
+    if (absent.size() > most)
+      text += formatText(" and %d more", absent.size() - most);
+    return text + (absent.size() == 1 ? " stands" : " stand") +
+           " still: no answer since then";
+  }
+
   struct SendOperation : Operation {
     MpiSend send;
     StatusOr<bool> advance() override { return send.advance(); }

@@ -33,6 +33,7 @@ Status MpiWire::open() {
   }
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
+  isPresent_.assign(size_t(ranks_), false);
   return countNeighbours();
 }
 
@@ -83,29 +84,52 @@ MpiWire::~MpiWire() {
 void MpiWire::announce(const std::string &text) {
   constexpr size_t longest = 4000; // short enough to need no receiver to go
   announced_ = text.substr(0, longest);
+  sendToAll(announced_.data(), announced_.size(), Failure);
+}
+
+void MpiWire::announceStop() { sendToAll(nullptr, 0, Stop); }
+
+void MpiWire::sayPresent() { sendToAll(nullptr, 0, Present); }
+
+std::vector<int> MpiWire::absent() const {
+  std::vector<int> ranks;
+  for (int peer = 0; peer < ranks_; ++peer)
+    if (peer != rank_ && !isPresent_[size_t(peer)])
+      ranks.push_back(peer);
+  return ranks;
+}
+
+void MpiWire::sendToAll(const char *data, size_t bytes, ControlTag tag) {
   for (int peer = 0; peer < ranks_; ++peer)
     if (peer != rank_) {
       announcements_.push_back(MPI_REQUEST_NULL);
-      (void)MPI_Isend(announced_.data(), static_cast<int>(announced_.size()),
-                      MPI_CHAR, peer, 0, comms_[Control],
-                      &announcements_.back());
+      (void)MPI_Isend(data, static_cast<int>(bytes), MPI_CHAR, peer, tag,
+                      comms_[Control], &announcements_.back());
     }
 }
 
 std::optional<std::pair<int, std::string>> MpiWire::heard() {
-  int found = 0;
-  MPI_Status status;
-  if (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comms_[Control], &found,
-                 &status) != MPI_SUCCESS ||
-      !found)
-    return std::nullopt;
-  int size = 0;
-  MPI_Get_count(&status, MPI_CHAR, &size);
-  std::string text(static_cast<size_t>(size), ' ');
-  // Does not block: the message is here.
-  (void)MPI_Recv(text.data(), size, MPI_CHAR, status.MPI_SOURCE, status.MPI_TAG,
-                 comms_[Control], MPI_STATUS_IGNORE);
-  return std::make_pair(status.MPI_SOURCE, std::move(text));
+  while (true) {
+    int found = 0;
+    MPI_Status status;
+    if (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comms_[Control], &found,
+                   &status) != MPI_SUCCESS ||
+        !found)
+      return std::nullopt;
+    int size = 0;
+    MPI_Get_count(&status, MPI_CHAR, &size);
+    std::string text(static_cast<size_t>(size), ' ');
+    // Does not block: the message is here.
+    (void)MPI_Recv(text.data(), size, MPI_CHAR, status.MPI_SOURCE,
+                   status.MPI_TAG, comms_[Control], MPI_STATUS_IGNORE);
+    if (status.MPI_TAG == Stop) {
+      hasHeardStop_ = true;
+      continue;
+    }
+    isPresent_[size_t(status.MPI_SOURCE)] = true;
+    if (status.MPI_TAG == Failure)
+      return std::make_pair(status.MPI_SOURCE, std::move(text));
+  }
 }
 
 bool MpiWire::sayGoodbye(Transport::Deadline deadline) {

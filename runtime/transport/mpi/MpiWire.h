@@ -48,8 +48,17 @@ public:
 
   /// Sends the text to all other ranks.
   void announce(const std::string &text);
+  /// Tells all other ranks that the job is asked to stop.
+  void announceStop();
   /// The first text that another rank has announced, and that rank.
   std::optional<std::pair<int, std::string>> heard();
+  /// Whether another rank has announced a stop, as far as `heard` has looked.
+  bool hasHeardStop() const { return hasHeardStop_; }
+  /// Tells all other ranks, after a failure, that this one still runs.
+  void sayPresent();
+  /// Ranks that have announced nothing, and have not said so, as far as `heard`
+  /// has looked.
+  std::vector<int> absent() const;
   /// Meets all other ranks for the last time; false if the deadline passes
   /// before they have come.
   bool sayGoodbye(Transport::Deadline deadline);
@@ -69,7 +78,11 @@ public:
   int64_t moves = 0;
 
 private:
+  /// Kinds of messages on the control channel.
+  enum ControlTag { Failure = 0, Stop = 1, Present = 2 };
+
   Status countNeighbours();
+  void sendToAll(const char *data, size_t bytes, ControlTag tag);
 
   MPI_Comm comms_[kChannels] = {MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL};
   int rank_ = 0, ranks_ = 0;
@@ -78,6 +91,8 @@ private:
   std::optional<Transport::Deadline> withdrawal_;
   Scratch scratch_;
   std::string announced_;
+  bool hasHeardStop_ = false;
+  std::vector<bool> isPresent_; ///< by rank
   std::vector<MPI_Request> announcements_;
 };
 

@@ -164,6 +164,12 @@ class MpiTest(strategies.StrategiesTest):
         self.assertEqual(len(pids), processes)
         return job, pids
 
+    def rank_of(self, pid):
+        for word in pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+            if word.startswith(b"OMPI_COMM_WORLD_RANK="):
+                return int(word.split(b"=")[1])
+        return self.fail("Open MPI says no rank")
+
     def end(self, job, pids):
         for pid in set(pids) & set(processes_of(self.binary())):
             os.kill(pid, signal.SIGKILL)
@@ -176,11 +182,14 @@ class MpiTest(strategies.StrategiesTest):
                                    f"--metrics={metrics}", steps=100000)
         job, pids = self.start([*launcher(2), *words], 2, metrics)
         try:
+            stopped = self.rank_of(pids[1])
             os.kill(pids[1], signal.SIGSTOP)
             begin = time.monotonic()
             _, err = job.communicate(timeout=60)
-            self.assertNotEqual(job.returncode, 0)
-            self.assertIn(f"not done after {deadline} seconds", err)
+            # No fault of Dyna itself, which would be 1.
+            self.assertEqual(job.returncode, 2, err)
+            self.assertIn(f"not done after {deadline} seconds; rank {stopped} stands still", err)
+            self.assertNotRegex(err, r"rank (\d+): rank \1\b")
             self.assertLess(time.monotonic() - begin, 2 * deadline)
         finally:
             self.end(job, pids)

@@ -78,6 +78,43 @@ TEST_P(FailureConformance, DeadlineOfACollectiveNamesTheGroup) {
   });
 }
 
+// Whoever hands a failure on names the rank, which its text may do already.
+TEST_P(FailureConformance, RanksAreNamedOnce) {
+  DYNA_NEEDS_RANKS(2);
+  for (const char *own :
+       {"rank 1: lost its way", "rank 1 of 2: lost its way", "lost its way"})
+    run([&](Transport &t, RankMemory &memory) -> Status {
+      if (t.rank() == 1)
+        t.abort(Status::invalidArgument(own));
+      if (t.rank() != 0)
+        return Status::ok();
+      Array<int32_t> data(memory, 1, 0);
+      StatusOr<Ticket> ticket =
+          t.startReceive(1, 5, data.data(), 4, memory.stream());
+      DYNA_RETURN_IF_ERROR(ticket.status());
+      Status status = t.wait(*ticket, memory.stream(), soon());
+      EXPECT_EQ(status.message(), "rank 1 failed: lost its way");
+      return Status::ok();
+    });
+}
+
+TEST_P(FailureConformance, AnyIsAskedByAllAndCountsAsNoTraffic) {
+  DYNA_NEEDS_RANKS(2);
+  run([](Transport &t, RankMemory &memory) -> Status {
+    if (t.rank() > 1)
+      return Status::ok();
+    auto group = t.createGroup({1, 0}, soon());
+    DYNA_RETURN_IF_ERROR(group.status());
+    for (int marks = 0; marks < 4; ++marks) {
+      auto any = (*group)->any((marks >> t.rank()) & 1, memory.stream());
+      DYNA_RETURN_IF_ERROR(any.status());
+      EXPECT_EQ(*any, marks != 0);
+    }
+    EXPECT_EQ(t.traffic().collectiveCalls, 0);
+    return Status::ok();
+  });
+}
+
 TEST_P(FailureConformance, SizeMismatchSaysBothSizes) {
   DYNA_NEEDS_RANKS(2);
   DYNA_NEEDS("sizes");

@@ -274,7 +274,7 @@ OutputFile::~OutputFile() {
     ::unlink(temporary_.c_str());
 }
 
-Status OutputFile::reserve(int64_t bytes) {
+Status OutputFile::reserve(int64_t bytes, int64_t others) {
   int result;
   do
     result = ::fallocate(descriptor_, 0, 0, bytes);
@@ -288,7 +288,7 @@ Status OutputFile::reserve(int64_t bytes) {
   if (::fstatvfs(descriptor_, &facts) == 0 &&
       static_cast<double>(facts.f_bavail) *
               static_cast<double>(facts.f_frsize) <
-          static_cast<double>(bytes))
+          static_cast<double>(bytes) + static_cast<double>(others))
     return fileFailure("write", path_, ENOSPC);
   return Status::ok();
 }

@@ -78,8 +78,10 @@ public:
   OutputFile &operator=(OutputFile &&other) noexcept;
   ~OutputFile();
 
-  /// Takes the room for `bytes` on the disk, of which nothing is written yet.
-  Status reserve(int64_t bytes);
+  /// Takes the room for `bytes` on the disk, of which nothing is written yet. On
+  /// file systems that cannot, looks whether there is as much beside `others`, the
+  /// bytes that other files were promised so.
+  Status reserve(int64_t bytes, int64_t others = 0);
   Status write(const void *data, size_t size);
   Status write(std::string_view text) {
     return write(text.data(), text.size());

@@ -33,6 +33,8 @@ constexpr const char *markFile = "dyna-unfinished";
 constexpr const char *ownFiles[] = {modelFile, optimizerFile, configFile,
                                     stateFile, listFile,      markFile};
 constexpr const char *temporaryPrefix = ".dyna-tmp-";
+/// Of files that take room for a while (`proveRoom`).
+constexpr const char *roomPrefix = ".dyna-tmp-room-";
 constexpr int64_t formatVersion = 1;
 
 std::string stepPath(const std::string &directory, int64_t step) {
@@ -176,6 +178,28 @@ bool isOwnStep(const std::string &directory, int64_t step) {
     return false;
   StatusOr<FileList> list = readList(path);
   return list.isOk() && list->step == step;
+}
+
+/// Whether DIR/step-N is what is left of a checkpoint whose list is damaged or
+/// gone: no other files, and one of those that no other program writes; or empty.
+/// It may be passed over and moved aside, but is not ours to remove.
+bool isDamagedStep(const std::string &directory, int64_t step) {
+  std::string path = stepPath(directory, step);
+  if (isOwnStep(directory, step) || !holdsOwnFilesOnly(path))
+    return false;
+  auto has = [&](const char *name) { return fileExists(joinPath(path, name)); };
+  // A whole one of another version of this program is not damaged.
+  if (StatusOr<std::string> text = readFile(joinPath(path, listFile));
+      text.isOk()) {
+    StatusOr<JsonValue> list = parseJson(*text);
+    std::optional<int64_t> format =
+        list.isOk() ? list->findInteger("format") : std::nullopt;
+    if (format && format != formatVersion)
+      return false;
+  }
+  std::error_code error;
+  return has(listFile) || has(stateFile) || has(optimizerFile) ||
+         std::filesystem::is_empty(path, error);
 }
 
 /// Whether `path` is what a save has left: ours, or empty.
@@ -356,7 +380,7 @@ static Status checkNewerSteps(const std::string &directory,
     if (step <= resumedStep)
       break;
     std::string name = "step-" + std::to_string(step);
-    if (!isOwnStep(directory, step))
+    if (!isOwnStep(directory, step) && !isDamagedStep(directory, step))
       return Status::invalidArgument(
           directory + " holds " + name +
           ", which is no checkpoint that this program knows and is left alone; "
@@ -371,6 +395,45 @@ static Status checkNewerSteps(const std::string &directory,
   return Status::ok();
 }
 
+/// Makes the directory if it is not there, and locks it.
+static StatusOr<Descriptor> lockDirectory(const std::string &directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error)
+    return fileFailure("create", directory, error.value());
+  Descriptor lock(
+      ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (lock.get() < 0)
+    return fileFailure("open", directory, errno);
+  if (!lockDescriptor(lock.get()))
+    return Status::invalidArgument(
+        "another run (" + describeLockHolder(lock.get()) + ") saves into " +
+        directory + " at this moment; stop it or choose another directory");
+  if (!isAt(lock.get(), directory))
+    return Status::invalidArgument(
+        directory + " was replaced while it was opened; try again");
+  return lock;
+}
+
+/// Removes what saves that were broken off have left.
+static void removeRemains(const std::string &directory) {
+  std::vector<std::string> remains;
+  forEachName(directory, [&](const std::string &name) {
+    if (name.rfind(temporaryPrefix, 0) == 0)
+      remains.push_back(joinPath(directory, name));
+  });
+  for (const std::string &path : remains) {
+    std::error_code error;
+    const bool isRoom = fileName(path).rfind(roomPrefix, 0) == 0 &&
+                        std::filesystem::symlink_status(path, error).type() ==
+                            std::filesystem::file_type::regular;
+    if (isRoom)
+      ::unlink(path.c_str());
+    else if (isRemains(path))
+      removeOwnFiles(path);
+  }
+}
+
 StatusOr<CheckpointStore> CheckpointStore::open(const std::string &given,
                                                 int64_t resumedStep,
                                                 int64_t keep) {
@@ -381,68 +444,86 @@ StatusOr<CheckpointStore> CheckpointStore::open(const std::string &given,
         directory +
         " is a checkpoint itself; give the folder that it lies in, or another "
         "one");
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  if (error)
-    return fileFailure("create", directory, error.value());
-  int lock = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (lock < 0)
-    return fileFailure("open", directory, errno);
-  CheckpointStore store(directory, lock, keep);
-  if (!lockDescriptor(lock))
-    return Status::invalidArgument(
-        "another run (" + describeLockHolder(lock) + ") saves into " +
-        directory + " at this moment; stop it or choose another directory");
-  if (!isAt(lock, directory))
-    return Status::invalidArgument(
-        directory + " was replaced while it was opened; try again");
+  DYNA_ASSIGN_OR_RETURN(Descriptor lock, lockDirectory(directory));
+  CheckpointStore store(directory, std::move(lock), keep);
   DYNA_RETURN_IF_ERROR(checkNewerSteps(directory, resumedStep));
-  std::vector<std::string> remains;
-  forEachName(directory, [&](const std::string &name) {
-    if (name.rfind(temporaryPrefix, 0) == 0)
-      remains.push_back(joinPath(directory, name));
-  });
-  for (const std::string &path : remains)
-    if (isRemains(path))
-      removeOwnFiles(path);
+  removeRemains(directory);
   return store;
 }
 
-CheckpointStore::CheckpointStore(CheckpointStore &&other) noexcept
-    : directory_(std::move(other.directory_)),
-      lock_(std::exchange(other.lock_, -1)), keep_(other.keep_),
-      whole_(std::move(other.whole_)) {}
-
-CheckpointStore &CheckpointStore::operator=(CheckpointStore &&other) noexcept {
-  std::swap(directory_, other.directory_);
-  std::swap(lock_, other.lock_);
-  std::swap(keep_, other.keep_);
-  std::swap(whole_, other.whole_);
-  return *this;
-}
-
-CheckpointStore::~CheckpointStore() {
-  if (lock_ >= 0)
-    ::close(lock_);
-}
-
-Status CheckpointStore::proveRoom(const std::vector<int64_t> &bytes) const {
-  std::vector<OutputFile> files;
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    std::string name =
-        temporaryPrefix + std::string("room-") + std::to_string(i);
-    DYNA_ASSIGN_OR_RETURN(auto file,
-                          OutputFile::replace(joinPath(directory_, name)));
-    DYNA_RETURN_IF_ERROR(file.reserve(bytes[i]));
-    files.push_back(std::move(file)); // never closed, so that none appears
-  }
+/// What has become of the directory since the last save must not cost this one.
+Status CheckpointStore::reopen() {
+  if (isAt(lock_.get(), directory_))
+    return Status::ok();
+  const bool isThere = isDirectory(directory_);
+  if (isThere && countOwn() > 0)
+    return Status::invalidArgument(
+        directory_ + " was replaced during the run and holds checkpoints of "
+                     "another one: move them away");
+  DYNA_ASSIGN_OR_RETURN(lock_, lockDirectory(directory_));
+  notes_.push_back(
+      directory_ +
+      (isThere ? " was replaced during the run: checkpoints go to what stands "
+                 "there now"
+               : " was removed during the run, with the checkpoints in it: it "
+                 "was made again"));
+  whole_.clear();
   return Status::ok();
+}
+
+int64_t CheckpointStore::countOwn() const {
+  int64_t count = 0;
+  for (int64_t step : listSteps(directory_))
+    count += isOwnStep(directory_, step) ? 1 : 0;
+  return count;
+}
+
+Status CheckpointStore::proveRoom(const std::vector<int64_t> &bytes,
+                                  int64_t count) const {
+  std::vector<OutputFile> files;
+  int64_t before = 0;
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t size : bytes) {
+      std::string name = roomPrefix + std::to_string(files.size());
+      DYNA_ASSIGN_OR_RETURN(auto file,
+                            OutputFile::replace(joinPath(directory_, name)));
+      DYNA_RETURN_IF_ERROR(file.reserve(size, before));
+      before += size;
+      files.push_back(std::move(file)); // never closed, so that none appears
+    }
+  return Status::ok();
+}
+
+void CheckpointStore::removeFirst(std::vector<int64_t> bytes) {
+  removedFirst_ = std::move(bytes);
+}
+
+/// Until there is room for one more; the newest whole one always stays.
+void CheckpointStore::makeRoom(int64_t step) {
+  auto lacksRoom = [&] {
+    return proveRoom(removedFirst_, 1).code() == StatusCode::ResourceExhausted;
+  };
+  if (removedFirst_.empty() || !lacksRoom())
+    return;
+  std::vector<int64_t> own; // newest first
+  bool isAnyWhole = false;
+  for (int64_t other : listSteps(directory_)) {
+    if (other >= step || !isOwnStep(directory_, other))
+      continue;
+    if (isAnyWhole)
+      own.push_back(other);
+    isAnyWhole |= isWhole(other);
+  }
+  for (; !own.empty() && lacksRoom(); own.pop_back())
+    removeStep(own.back());
 }
 
 Status CheckpointStore::save(const CheckpointContents &contents) {
   if (contents.step < 0)
     return Status::internal("a checkpoint of step " +
                             std::to_string(contents.step));
+  DYNA_RETURN_IF_ERROR(reopen());
+  makeRoom(contents.step);
   std::string temporary =
       joinPath(directory_, temporaryPrefix + std::to_string(contents.step));
   if (isRemains(temporary))
@@ -511,10 +592,11 @@ Status CheckpointStore::writeFiles(const std::string &path,
 
 /// Renames the complete directory to its name, in one step even if one of ours
 /// stands there: a damaged one, or that of the same run.
-Status CheckpointStore::publish(const std::string &temporary,
-                                int64_t step) const {
+Status CheckpointStore::publish(const std::string &temporary, int64_t step) {
   std::string path = stepPath(directory_, step);
   struct stat facts;
+  if (::lstat(path.c_str(), &facts) == 0 && isDamagedStep(directory_, step))
+    DYNA_RETURN_IF_ERROR(moveAside(path));
   if (::lstat(path.c_str(), &facts) != 0) {
     if (fileOperations().rename(temporary.c_str(), path.c_str()) != 0)
       return fileFailure("rename", temporary, errno);
@@ -539,6 +621,26 @@ Status CheckpointStore::publish(const std::string &temporary,
   return syncDirectory(directory_);
 }
 
+/// Gives what is left of a checkpoint another name, under which it is none.
+Status CheckpointStore::moveAside(const std::string &path) {
+  std::string aside = path + "-damaged";
+  for (int i = 2; fileExists(aside); ++i)
+    aside = path + "-damaged-" + std::to_string(i);
+  if (fileOperations().rename(path.c_str(), aside.c_str()) != 0)
+    return fileFailure("rename", path, errno);
+  notes_.push_back(path + " was damaged and is now " + aside);
+  return Status::ok();
+}
+
+/// Removes a checkpoint of ours. Renamed first: a kill in between leaves no half
+/// of a checkpoint under its name.
+void CheckpointStore::removeStep(int64_t step) {
+  std::string aside = joinPath(
+      directory_, temporaryPrefix + std::string("old-") + std::to_string(step));
+  if (::rename(stepPath(directory_, step).c_str(), aside.c_str()) == 0)
+    removeOwnFiles(aside);
+}
+
 /// Reads it, once.
 bool CheckpointStore::isWhole(int64_t step) {
   auto [known, isNew] = whole_.try_emplace(step, false);
@@ -559,12 +661,6 @@ void CheckpointStore::removeOld(int64_t step) {
       kept += isWhole(other);
       continue;
     }
-    // Renamed first: a kill in between leaves no half of a checkpoint under its
-    // name.
-    std::string aside =
-        joinPath(directory_,
-                 temporaryPrefix + std::string("old-") + std::to_string(other));
-    if (::rename(stepPath(directory_, other).c_str(), aside.c_str()) == 0)
-      removeOwnFiles(aside);
+    removeStep(other);
   }
 }

@@ -19,7 +19,9 @@
 // The folder may hold what others wrote. Removed is only what carries our mark:
 // a folder (no link) named as above that holds nothing but files of the five
 // names and `dyna-unfinished`, and of these either that one, which a save writes
-// first, or a checkpoint.json of this format, for step-N of this step.
+// first, or a checkpoint.json of this format, for step-N of this step. A step-N
+// whose checkpoint.json is damaged or gone is passed over, and renamed where it is
+// in the way of a new one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -88,34 +90,47 @@ public:
   static StatusOr<CheckpointStore>
   open(const std::string &given, int64_t resumedStep = -1, int64_t keep = 2);
 
-  CheckpointStore(CheckpointStore &&other) noexcept;
-  CheckpointStore &operator=(CheckpointStore &&other) noexcept;
-  ~CheckpointStore();
+  CheckpointStore(CheckpointStore &&other) = default;
+  CheckpointStore &operator=(CheckpointStore &&other) = default;
 
-  /// Proves that files of these sizes can be written into the directory, all at
-  /// once; leaves nothing behind.
-  Status proveRoom(const std::vector<int64_t> &bytes) const;
+  /// Proves that `count` checkpoints with files of these sizes can be written
+  /// into the directory, beside what is there; leaves nothing behind.
+  Status proveRoom(const std::vector<int64_t> &bytes, int64_t count = 1) const;
+  /// Checkpoints of this program in the directory, damaged ones included.
+  int64_t countOwn() const;
+  /// From now on a save that finds no room for files of these sizes removes the
+  /// oldest checkpoints first, all but the newest whole one.
+  void removeFirst(std::vector<int64_t> bytes);
 
   /// Writes DIR/step-N, then removes what is too old. After a failure DIR holds
-  /// what it held before.
+  /// what it held before, but for what `removeFirst` allows. Makes DIR again if it
+  /// was removed. A damaged checkpoint at the name of the new one is renamed.
   Status save(const CheckpointContents &contents);
+  /// What the user should know of the saves so far, once.
+  std::vector<std::string> takeNotes() { return std::exchange(notes_, {}); }
 
   const std::string &directory() const { return directory_; }
 
 private:
-  CheckpointStore(std::string directory, int lock, int64_t keep)
-      : directory_(std::move(directory)), lock_(lock), keep_(keep) {}
+  CheckpointStore(std::string directory, Descriptor lock, int64_t keep)
+      : directory_(std::move(directory)), lock_(std::move(lock)), keep_(keep) {}
 
+  Status reopen();
+  void makeRoom(int64_t step);
   bool isWhole(int64_t step);
 
   Status writeFiles(const std::string &path,
                     const CheckpointContents &contents) const;
-  Status publish(const std::string &temporary, int64_t step) const;
+  Status publish(const std::string &temporary, int64_t step);
+  Status moveAside(const std::string &path);
+  void removeStep(int64_t step);
   void removeOld(int64_t step);
 
   std::string directory_;
-  int lock_ = -1; ///< descriptor of the directory, locked
+  Descriptor lock_; ///< of the directory
   int64_t keep_ = 2;
+  std::vector<int64_t> removedFirst_; ///< sizes of files; empty: not allowed
+  std::vector<std::string> notes_;
   std::map<int64_t, bool> whole_; ///< steps that were looked at, or saved
 };
 

@@ -303,6 +303,9 @@ Status resolveOptions(TrainOptions &options) {
                "file, or a Megatron-LM prefix); --help lists all flags");
   if (options.isGiven("save-every") && options.save.empty())
     return bad("--save-every needs --save DIR");
+  if (options.removeFirst && options.keep < 2)
+    return bad("--remove-first needs --keep 2 or more: one checkpoint always "
+               "stays");
   if (auto schedule = SaveSchedule::parse(options.saveEvery); !schedule.isOk())
     return schedule.status();
   if (options.minLearningRate < 0)

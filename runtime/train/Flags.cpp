@@ -301,6 +301,10 @@ std::vector<Flag> filesFlags() {
               "newest checkpoints that stay; older ones are removed after a "
               "save",
               &O::keep, 1, 1e9, Stored::Yes),
+      toggle("Files", "remove-first",
+             "where the disk has no room for one checkpoint more than --keep, "
+             "remove the oldest before the next is written",
+             &O::removeFirst, Stored::Yes),
       text("Files", "resume", "DIR",
            "continue the run saved there; its flags hold unless given again",
            &O::resume, Stored::No, true),

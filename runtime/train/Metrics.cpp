@@ -40,6 +40,11 @@ static StatusOr<int64_t> sizeUpTo(const std::string &path, int64_t step,
   return static_cast<int64_t>(kept);
 }
 
+bool MetricsFile::hasHeldOut(const std::string &path, int64_t step) {
+  int64_t heldOutStep = -1;
+  return sizeUpTo(path, step, heldOutStep).isOk() && heldOutStep == step;
+}
+
 static StatusOr<int> openAppending(const std::string &path) {
   int descriptor =
       ::open(path.c_str(),

@@ -77,6 +77,9 @@ public:
   /// with nothing changed, while another run has the file open.
   static StatusOr<MetricsFile> open(const std::string &path,
                                     int64_t resumedStep = -1);
+  /// Returns whether the file has the held-out loss after `step` steps. What cannot
+  /// be read has none.
+  static bool hasHeldOut(const std::string &path, int64_t step);
   MetricsFile() = default;
 
   Status write(const StepMetrics &metrics);

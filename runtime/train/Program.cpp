@@ -154,10 +154,24 @@ bool isDone(const ResumedRun &run, const TrainOptions &options) {
   return run.state.step >= options.steps;
 }
 
-void sayDone(const ResumedRun &run, const TrainOptions &options) {
-  print(formatText("the run in %s has done %d of %d steps: nothing is left "
-                   "to do; more --steps continue it\n",
-                   run.checkpoint.path, run.state.step, options.steps));
+/// Whether the metrics lack the evaluation behind the last step: the run was
+/// ended in it.
+bool lacksEvaluation(const ResumedRun &run, const TrainOptions &options) {
+  const bool holdsOut = !options.heldOut.empty() || options.heldOutFraction > 0;
+  return holdsOut && !options.metrics.empty() &&
+         !MetricsFile::hasHeldOut(options.metrics, run.state.step);
+}
+
+void sayDone(const ResumedRun &run, const TrainOptions &options,
+             bool evaluates) {
+  print(formatText("the run in %s has done %d of %d steps: %s; more --steps "
+                   "continue it\n",
+                   run.checkpoint.path, run.state.step, options.steps,
+                   evaluates ? "only the evaluation behind them is left"
+                             : "nothing is left to do"));
+  // What its last save has left goes; a folder that is in use is left alone.
+  if (!options.save.empty() && isDirectory(options.save))
+    (void)CheckpointStore::open(options.save, run.state.step, options.keep);
 }
 
 /// Of `loaded` (--load) and `resumed` at most one is there. `stoppedBy`: the
@@ -170,9 +184,13 @@ Status train(const dyna_program &program, const Model &model,
                                    resumed ? &resumed->checkpoint : loaded,
                                    session));
   if (resumed && isDone(*resumed, options)) {
+    DYNA_ASSIGN_OR_RETURN(
+        auto lacks, session.ranks->any({session.writesFiles() &&
+                                        lacksEvaluation(*resumed, options)}));
     if (session.writesFiles())
-      sayDone(*resumed, options);
-    return Status::ok();
+      sayDone(*resumed, options, lacks[0]);
+    if (!lacks[0])
+      return Status::ok();
   }
   Trainer trainer(session, loaded, resumed);
   DYNA_RETURN_IF_ERROR(
@@ -326,8 +344,9 @@ Status resumeRun(const dyna_program &program, const Model &model,
   DYNA_RETURN_IF_ERROR(resolveOptions(options));
   DYNA_RETURN_IF_ERROR(checkOutputPaths(options));
   // Other processes may have found another checkpoint and wait for this one.
-  if (isDone(run, options) && launchedProcesses() == 1) {
-    sayDone(run, options);
+  if (isDone(run, options) && launchedProcesses() == 1 &&
+      !lacksEvaluation(run, options)) {
+    sayDone(run, options, false);
     return Status::ok();
   }
   return train(program, model, options, nullptr, &run, stoppedBy);

@@ -43,6 +43,12 @@ bool SaveSchedule::isDue(int64_t steps, Clock::time_point now) const {
   return steps_ > 0 && steps % steps_ == 0;
 }
 
+int64_t SaveSchedule::mostSaves(int64_t steps) const {
+  if (time_.count() > 0)
+    return steps; // one may take as long
+  return steps_ > 0 ? steps / steps_ + 1 : 1;
+}
+
 void SaveSchedule::saved(Clock::time_point now) {
   hasFailed_ = false;
   last_ = now;

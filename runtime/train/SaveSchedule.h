@@ -29,6 +29,8 @@ public:
   void start(Clock::time_point now) { last_ = now; }
   /// Whether to save when so many steps are done.
   bool isDue(int64_t steps, Clock::time_point now) const;
+  /// Saves on the way and at the end of so many steps, at most.
+  int64_t mostSaves(int64_t steps) const;
   void saved(Clock::time_point now);
   void failed(Clock::time_point now);
 

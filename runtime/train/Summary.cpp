@@ -111,6 +111,8 @@ std::string summaryText(const Session &session, const TrainSummary &summary) {
       addRow(text, "held-out bits per byte",
              arrow(before->bitsPerByte, after->bitsPerByte));
   }
+  if (!before && after)
+    addRow(text, "held-out loss", formatText("%.4f", after->loss));
   if (summary.seconds > 0)
     addRow(
         text, "speed",

@@ -86,6 +86,7 @@ struct TrainOptions {
   std::string save;
   std::string saveEvery = "10min"; ///< see SaveSchedule::parse
   int64_t keep = 2;
+  bool removeFirst = false; ///< see CheckpointStore::removeFirst
   std::string resume;
   std::string load;
   std::string gradNorms;

@@ -59,16 +59,35 @@ static std::string traceText(const Session &session,
   return TraceRecorder::toJson(ranks, session.ranks->firstRank(), predicted);
 }
 
-static Status proveRoom(const CheckpointStore &store, const Model &model) {
-  std::vector<int64_t> bytes = checkpointBytes(model);
-  Status status = store.proveRoom(bytes);
+/// A save needs room beside the checkpoints that stay, which go later.
+Status Trainer::proveRoom() {
+  std::vector<int64_t> bytes = checkpointBytes(*session_.model);
+  if (options_.removeFirst)
+    store_->removeFirst(bytes);
+  const int64_t left = options_.steps - summary_.firstStep;
+  // With --remove-first the next one may take the room of the oldest.
+  const int64_t more = options_.removeFirst ? 0 : 1;
+  int64_t count =
+      std::max<int64_t>(options_.keep + more - store_->countOwn(), more);
+  count = std::min(count, saves_.mostSaves(left));
+  Status status = store_->proveRoom(bytes, count);
   if (status.isOk())
     return status;
-  return Status(status.code(),
-                formatText("--save %s: a checkpoint takes %s, for which there "
-                           "is no room: %s",
-                           store.directory(), formatBytes(bytes[0] + bytes[1]),
-                           status.message()));
+  if (status.code() != StatusCode::ResourceExhausted)
+    return Status(
+        status.code(),
+        formatText("--save %s: %s", store_->directory(), status.message()));
+  std::string text =
+      formatText("--save %s: %d checkpoint%s of %s cannot be written: %s",
+                 store_->directory(), count, count == 1 ? "" : "s",
+                 formatBytes(bytes[0] + bytes[1]), status.message());
+  if (count > 1)
+    text +=
+        formatText("; as many are there at once with --keep %d", options_.keep);
+  if (count > 1 && options_.keep > 1)
+    text += options_.removeFirst ? ", a lower one needs less"
+                                 : ", a lower one or --remove-first needs less";
+  return Status(status.code(), text);
 }
 
 Trainer::Trainer(Session &session, const Checkpoint *loaded,
@@ -95,7 +114,9 @@ Status Trainer::run() {
   if (session_.writesFiles())
     describeStart();
   catchStopSignals();
-  DYNA_RETURN_IF_ERROR(evaluateHeldOut(summary_.heldOutBefore, "start"));
+  // A run that has all its steps lacks the evaluation behind them.
+  if (summary_.firstStep < options_.steps)
+    DYNA_RETURN_IF_ERROR(evaluateHeldOut(summary_.heldOutBefore, "start"));
   DYNA_RETURN_IF_ERROR(runSteps());
   return finish();
 }
@@ -127,7 +148,7 @@ Status Trainer::openFiles() {
       progress_.note("note: --save " + options_.save +
                      " is a symbolic link: checkpoints go to " +
                      store_->directory());
-    DYNA_RETURN_IF_ERROR(proveRoom(*store_, *session_.model));
+    DYNA_RETURN_IF_ERROR(proveRoom());
   }
   if (!options_.metrics.empty()) {
     DYNA_ASSIGN_OR_RETURN(auto metrics,
@@ -379,6 +400,9 @@ Status Trainer::save(int64_t step, Status &failure) {
   DYNA_ASSIGN_OR_RETURN(auto hasFailed,
                         session_.ranks->any({!failure.isOk(), isLost}));
   canSave_ = !hasFailed[1];
+  if (store_)
+    for (const std::string &note : store_->takeNotes())
+      progress_.note("warning: " + note);
   if (hasFailed[0]) {
     saves_.failed(SaveSchedule::Clock::now());
     if (failure.isOk())

@@ -90,6 +90,7 @@ public:
 private:
   void describeStart();
   Status openFiles();
+  Status proveRoom();
   Status setParameters();
   Status loadParameters(const Checkpoint &checkpoint);
   Status seekData();

@@ -3,7 +3,11 @@
 """Runs that end early, in every way, and go on as if nothing had happened."""
 
 import json
+import os
 import random
+import re
+import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -183,6 +187,61 @@ class ResumeTest(common.BinaryTest):
         self.assertEqual(self.steps_of(more), [8, 9, 10])
         self.resume(common.binary(), more, "--steps=11", "--keep=1")
         self.assertEqual(self.steps_of(more), [11])
+
+    def on_a_small_disk(self, kib, *flags):
+        """A run that saves each step to a disk of its own, the steps that are there at its end, and what else it said."""
+        disk = self.folder / "disk"
+        disk.mkdir(exist_ok=True)
+        words = common.training(common.binary(), self.corpus, f"--save={disk}/s", "--save-every=1", *flags)
+        script = 'mount -t tmpfs -o size="$1"k none "$2" || exit 9; disk="$2"; shift 2; "$@"; code=$?; ls -A "$disk/s" >&2; exit $code'
+        done = common.run(["unshare", "-rm", "sh", "-c", script, "sh", kib, disk, *words])
+        lines = done.stderr.splitlines()
+        return done, [line for line in lines if line.startswith("step-")], [line for line in lines if not line.startswith("step-")]
+
+    def test_the_room_of_all_checkpoints_is_proven(self):
+        done, _, said = self.on_a_small_disk(64)
+        if done.returncode != 2:
+            self.skipTest("no right to mount a disk here: " + done.stderr)
+        count, size, unit = re.search(r"s: (\d) checkpoints of ([0-9.]+) (.iB) cannot be written: .*the disk is full; .*"
+                                      r"--keep 2, a lower one or --remove-first needs less$", said[-1]).groups()
+        self.assertEqual(int(count), 3)
+        kib = int(float(size) * {"KiB": 1, "MiB": 1024}[unit]) + 64
+        # Before the first step, not at the third save.
+        done, steps, said = self.on_a_small_disk(2 * kib)
+        self.assertEqual((done.returncode, steps), (2, []), done.stderr)
+        done, steps, said = self.on_a_small_disk(3 * kib)
+        self.assertEqual((done.returncode, steps, said), (0, ["step-3", "step-4"], []))
+        done, steps, said = self.on_a_small_disk(2 * kib, "--remove-first")
+        self.assertEqual((done.returncode, steps[-1], said), (0, "step-4", []), done.stderr)
+        done, steps, said = self.on_a_small_disk(2 * kib, "--keep=1")
+        self.assertEqual((done.returncode, steps, said), (0, ["step-4"], []))
+        # One save needs no more than its own room.
+        done, steps, said = self.on_a_small_disk(kib, "--save-every=0")
+        self.assertEqual((done.returncode, steps, said), (0, ["step-4"], []))
+
+    def test_other_causes_are_not_called_a_lack_of_room(self):
+        # As few as start a program, and as a save has open.
+        words = [common.binary(), "--data", self.corpus, "--steps=1", "--no-progress", f"--save={self.folder}/s"]
+        said = set()
+        for limit in range(4, 16):
+            done = common.run(words, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)))
+            if done.returncode == 2 and "--save" in done.stderr:
+                said.add(done.stderr)
+                self.assert_refused(done, "this process has as many open files as it may; raise the limit (ulimit -n)")
+            shutil.rmtree(self.folder / "s", ignore_errors=True)
+        self.assertTrue(said)
+        if os.geteuid() == 0 and not shutil.which("setpriv"):
+            return  # root may write anywhere
+        folder = self.folder / "locked"
+        folder.mkdir()
+        folder.chmod(0o555)
+        words = [*words[:-1], f"--save={folder}"]
+        if os.geteuid() == 0:
+            words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", *words]
+        done = common.run(words)
+        if str(folder) in done.stderr:  # else others may not enter the folders above
+            self.assert_refused(done, f"--save {folder}: ", "Permission denied; check its permissions")
+            self.assertNotIn("no room", done.stderr)
 
     def test_evaluation_of_a_saved_model(self):
         program = common.binary()

@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/base/OutputFile.h"
+#include "runtime/checkpoint/FamilyNames.h"
 #include "test/runtime/checkpoint/Checkpoints.h"
 
 #include <chrono>
@@ -388,6 +389,126 @@ TEST(CheckpointStoreTest, replacesADamagedStep) {
   ASSERT_TRUE(store.save(Example(20).contents).isOk());
   EXPECT_EQ(loadCheckpoint(dir.path())->step, 20);
   EXPECT_EQ(namesIn(dir.path()), (Names{"step-10", "step-20"}));
+}
+
+// A run goes on from the one before, and nothing that was there is lost.
+TEST(CheckpointStoreTest, passesOverACheckpointWithoutItsList) {
+  const std::pair<const char *, const char *> lists[] = {
+      {"gone", nullptr},
+      {"cut", "{\"format\": 1, \"st"},
+      {"empty", ""},
+      {"of another step", "{\"format\": 1, \"step\": 7, \"files\": {}}"}};
+  for (auto [name, list] : lists) {
+    SCOPED_TRACE(name);
+    TemporaryDirectory dir;
+    {
+      CheckpointStore store = mustOpen(dir.path());
+      ASSERT_TRUE(store.save(Example(10).contents).isOk());
+      ASSERT_TRUE(store.save(Example(20).contents).isOk());
+    }
+    std::filesystem::remove(dir / "step-20/checkpoint.json");
+    if (list)
+      dir.write("step-20/checkpoint.json", list);
+    const std::string weights = readAll(dir / "step-20/model.safetensors");
+    expectFailure(CheckpointStore::open(dir.path()), "already holds step-20");
+    StatusOr<Checkpoint> found = loadCheckpoint(dir.path());
+    ASSERT_TRUE(found.isOk()) << found.status().message();
+    EXPECT_EQ(found->step, 10);
+    CheckpointStore store = mustOpen(dir.path(), 10);
+    ASSERT_TRUE(store.save(Example(20).contents).isOk());
+    EXPECT_EQ(store.takeNotes(),
+              (Names{dir / "step-20 was damaged and is now " +
+                     (dir / "step-20-damaged")}));
+    EXPECT_EQ(loadCheckpoint(dir.path())->step, 20);
+    EXPECT_EQ(namesIn(dir.path()),
+              (Names{"step-10", "step-20", "step-20-damaged"}));
+    EXPECT_EQ(readAll(dir / "step-20-damaged/model.safetensors"), weights);
+  }
+}
+
+TEST(CheckpointStoreTest, makesItsDirectoryAgain) {
+  TemporaryDirectory dir;
+  CheckpointStore store = mustOpen(dir / "runs/one");
+  ASSERT_TRUE(store.save(Example(1).contents).isOk());
+  std::filesystem::remove_all(dir / "runs");
+  ASSERT_TRUE(store.save(Example(2).contents).isOk());
+  EXPECT_EQ(store.takeNotes(),
+            (Names{dir / "runs/one was removed during the run, with the "
+                         "checkpoints in it: it was made again"}));
+  // It is locked again.
+  expectFailure(CheckpointStore::open(dir / "runs/one"), "another run");
+  std::filesystem::rename(dir / "runs/one", dir / "runs/two");
+  std::filesystem::create_directory(dir / "runs/one");
+  ASSERT_TRUE(store.save(Example(3).contents).isOk());
+  EXPECT_EQ(namesIn(dir / "runs/one"), (Names{"step-3"}));
+  EXPECT_EQ(namesIn(dir / "runs/two"), (Names{"step-2"}));
+  // What others have put there is not this run's to remove.
+  std::filesystem::rename(dir / "runs/one", dir / "runs/three");
+  std::filesystem::rename(dir / "runs/two", dir / "runs/one");
+  expectFailure(store.save(Example(4).contents),
+                "holds checkpoints of another one");
+  EXPECT_EQ(namesIn(dir / "runs/one"), (Names{"step-2"}));
+}
+
+TEST(CheckpointStoreTest, removesTheOldestFirstWhereItMay) {
+  constexpr int64_t moreThanThereIs = int64_t(1) << 50;
+  TemporaryDirectory dir;
+  {
+    auto first = CheckpointStore::open(dir.path(), -1, 4);
+    ASSERT_TRUE(first.isOk());
+    for (int64_t step : {1, 2, 3, 4})
+      ASSERT_TRUE(first->save(Example(step).contents).isOk());
+  }
+  auto opened = CheckpointStore::open(dir.path(), 4, 4);
+  ASSERT_TRUE(opened.isOk());
+  CheckpointStore store = std::move(*opened);
+  flipBit(dir / "step-4/model.safetensors", 999);
+  // Where there is room nothing goes early.
+  store.removeFirst({1});
+  Example fails(5);
+  fails.contents.model[0].data = nullptr;
+  fails.contents.give = [](const TensorView &, const TakeBytes &) {
+    return Status::invalidArgument("nothing comes");
+  };
+  expectFailure(store.save(fails.contents), "nothing comes");
+  EXPECT_EQ(namesIn(dir.path()),
+            (Names{"step-1", "step-2", "step-3", "step-4"}));
+  // Where there is none, all goes but the newest that is whole.
+  store.removeFirst({moreThanThereIs});
+  expectFailure(store.save(fails.contents), "nothing comes");
+  EXPECT_EQ(namesIn(dir.path()), (Names{"step-3", "step-4"}));
+  EXPECT_EQ(loadCheckpoint(dir.path())->step, 3);
+}
+
+TEST(CheckpointStoreTest, aFileThatShrinksWhileItIsReadIsAFailure) {
+  TemporaryDirectory dir;
+  CheckpointStore store = mustOpen(dir.path());
+  ASSERT_TRUE(store.save(Example(1, 100000).contents).isOk());
+  StatusOr<Checkpoint> found = loadCheckpoint(dir.path());
+  ASSERT_TRUE(found.isOk());
+  EXPECT_TRUE(found->checkReadable().isOk());
+  std::filesystem::resize_file(dir / "step-1/model.safetensors", 4096);
+  std::vector<ParameterSlot> slots = {{"w", {100000}, DType::F32, nullptr}};
+  int64_t taken = 0;
+  expectFailure(importTensors(Family::Custom, found->model, slots,
+                              [&](size_t, int64_t, int64_t, const void *) {
+                                ++taken;
+                                return Status::ok();
+                              }),
+                "model.safetensors has become shorter while it was in use");
+  EXPECT_EQ(taken, 0);
+  found->checksum();
+  expectFailure(found->checkReadable(), "has become shorter");
+}
+
+TEST(CheckpointStoreTest, provesRoomForSeveralAndLeavesNothing) {
+  TemporaryDirectory dir;
+  dir.write(".dyna-tmp-room-1.tmp-5-0", "of a run that was killed");
+  CheckpointStore store = mustOpen(dir.path());
+  EXPECT_EQ(namesIn(dir.path()), Names());
+  EXPECT_TRUE(store.proveRoom({1000, 2000}, 3).isOk());
+  expectFailure(store.proveRoom({int64_t(1) << 50}, 2), "cannot write");
+  EXPECT_EQ(namesIn(dir.path()), Names());
 }
 
 TEST(CheckpointStoreTest, leavesNothingHalfWhenTheDiskIsFull) {

@@ -270,6 +270,53 @@ TEST_F(TrainFilesTest, UserErrorsAreOneLineAndCode2) {
   }
 }
 
+TEST_F(TrainFilesTest, ADamagedListCostsNoRun) {
+  for (const char *list : {"gone", "cut"}) {
+    SCOPED_TRACE(list);
+    fs::remove_all(path("m"));
+    ASSERT_EQ(run(training({"--steps=4", "--save-every=2", "--schedule-steps=6",
+                            "--save=" + path("m")}))
+                  .code,
+              0);
+    if (list == std::string("gone"))
+      fs::remove(path("m/step-4/checkpoint.json"));
+    else
+      fs::resize_file(path("m/step-4/checkpoint.json"), 30);
+    Result result =
+        run({"--resume=" + path("m"), "--steps=6", "--no-progress"});
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_THAT(result.err,
+                HasSubstr("using " + path("m/step-2") + " instead"));
+    EXPECT_THAT(result.err,
+                HasSubstr(path("m/step-4") + " was damaged and is now " +
+                          path("m/step-4-damaged")));
+    fs::remove_all(path("whole"));
+    ASSERT_EQ(run(training({"--steps=6", "--save=" + path("whole")})).code, 0);
+    expectSame("m/step-6", "whole/step-6");
+  }
+}
+
+TEST_F(TrainFilesTest, AFolderThatIsTakenAwayCostsNoSave) {
+  pid_t child =
+      start(training({"--steps=2000", "--save-every=1", "--save=" + path("m")}),
+            {"TINY_SLEEP=5"});
+  auto isSaved = [&] {
+    return fileExists(path("m")) && !fs::is_empty(path("m"));
+  };
+  waitFor(child, isSaved);
+  // It may be writing there at this moment.
+  fs::rename(path("m"), path("away"));
+  waitFor(child, isSaved);
+  kill(child, SIGTERM);
+  Result result = finish(child);
+  EXPECT_EQ(result.code, 128 + SIGTERM) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("was removed during the run"));
+  EXPECT_EQ(run({"--evaluate", "--load=" + path("m"),
+                 "--data=" + path("corpus"), "--no-progress"})
+                .code,
+            0);
+}
+
 // A log costs no training, on a full disk either.
 TEST_F(TrainFilesTest, MetricsThatCannotBeWrittenCostNoTraining) {
   Result result =

@@ -173,6 +173,42 @@ TEST_F(TrainResumeTest, ResumingCutsTheMetricsAfterTheCheckpoint) {
             (std::vector<double>{0, 1, 2, 3, 4, 4, 5, 6, 7, 7}));
 }
 
+// A kill in the last evaluation leaves a run that is saved, but not its line.
+TEST_F(TrainResumeTest, AnEvaluationThatWasKilledIsDone) {
+  ASSERT_EQ(
+      run(training({"--steps=3", "--save=" + path("m"),
+                    "--metrics=" + path("m.jsonl"), "--held-out-fraction=0.3"}))
+          .code,
+      0);
+  const std::string whole = *readFile(path("m.jsonl"));
+  const size_t last = whole.rfind('\n', whole.size() - 2) + 1;
+  ASSERT_THAT(whole.substr(last), HasSubstr("\"held_out\": \"end\""));
+  const std::vector<double> losses = numbers("m.jsonl", "loss");
+  fs::resize_file(path("m.jsonl"), last);
+  // What the last save has left goes, too.
+  fs::create_directories(path("m/.dyna-tmp-old-2"));
+  std::ofstream(path("m/.dyna-tmp-old-2/dyna-unfinished"));
+  Result left = run({"--resume=" + path("m"), "--no-progress",
+                     "--metrics=" + path("m.jsonl")});
+  EXPECT_EQ(left.code, 0) << left.err;
+  EXPECT_THAT(left.out, HasSubstr("only the evaluation behind them is left"));
+  EXPECT_THAT(left.out, HasSubstr("held-out loss"));
+  EXPECT_EQ(numbers("m.jsonl", "loss"), losses);
+  EXPECT_THAT(*readFile(path("m.jsonl")),
+              HasSubstr("{\"held_out\": \"end\", \"step\": 3,"));
+  EXPECT_FALSE(fileExists(path("m/.dyna-tmp-old-2")));
+  EXPECT_TRUE(fileExists(path("m/step-3/checkpoint.json")));
+
+  fs::create_directories(path("m/.dyna-tmp-old-2"));
+  std::ofstream(path("m/.dyna-tmp-old-2/dyna-unfinished"));
+  const std::string done = *readFile(path("m.jsonl"));
+  Result again = run({"--resume=" + path("m"), "--metrics=" + path("m.jsonl")});
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("nothing is left to do"));
+  EXPECT_EQ(*readFile(path("m.jsonl")), done);
+  EXPECT_FALSE(fileExists(path("m/.dyna-tmp-old-2")));
+}
+
 // The first signal is to end the evaluation, not the process.
 TEST_F(TrainResumeTest, ASignalDuringAnEvaluationIsSaid) {
   std::ofstream held(folder_ / "held.txt");

@@ -244,9 +244,12 @@ Status Executor::launch(const VerifiedPlan &verified,
   step->before = machine_.traffic();
   Run &run = step->runs.emplace_back(machine_, *seat, variant_, plan, miniBatch,
                                      step->scalars, step->result);
+  isDropping_ = false;
+  updatingPlan_ = &plan;
   auto giveAll = [&]() -> Status {
     DYNA_RETURN_IF_ERROR(openStep(*seat, plan.microBatchCount(), scalars));
     DYNA_RETURN_IF_ERROR(runPhase(run));
+    step->result.isDropped = isDropping_;
     return inStep(scalars, machine_.closeStep());
   };
   if (Status status = giveAll(); !status.isOk())
@@ -368,6 +371,8 @@ Status Executor::launch(const VerifiedStep &verified,
   int64_t losses = 0;
   for (const VerifiedStep::Phase &phase : verified.phases())
     losses += phase.plan.plan().microBatchCount();
+  isDropping_ = false;
+  updatingPlan_ = &verified.phases().back().plan.plan();
   auto giveAll = [&]() -> Status {
     DYNA_RETURN_IF_ERROR(openStep(home, losses, scalars));
     int64_t firstLoss = 0;
@@ -385,6 +390,7 @@ Status Executor::launch(const VerifiedStep &verified,
       firstLoss += run.plan.microBatchCount();
       DYNA_RETURN_IF_ERROR(runPhase(run));
     }
+    step->result.isDropped = isDropping_;
     return inStep(scalars, machine_.closeStep());
   };
   Status status = giveAll();
@@ -411,6 +417,9 @@ Status Executor::runProgram(Run &run) {
     if (run.blocksOfStep && run.index == run.body)
       DYNA_RETURN_IF_ERROR(openBody(run));
     const Instruction &i = run.program.instructions[run.index];
+    DYNA_RETURN_IF_ERROR(lookForStop(run, i));
+    if (leavesOut(i))
+      continue;
     const Moment before = options_.trace ? now() : Moment();
     machine_.context().matrix_flops = 0;
     spent_.clear();
@@ -480,22 +489,25 @@ Status Executor::shareResults(StepResult &result) {
   // Each number is known to one rank, the others add zeros. Bytes are far below
   // 2^53.
   std::vector<double> values = result.microBatchLosses;
-  const std::array<double, 6> own = {
+  const std::array<double, 7> own = {
       result.busySeconds,
       static_cast<double>(persistentBytes() + result.dynamicBytes),
       result.flops,
       result.switchSeconds,
       static_cast<double>(result.switchBytes),
-      result.coreWaitSeconds};
+      result.coreWaitSeconds,
+      result.isDropped ? 1.0 : 0.0};
   values.resize(losses + own.size() * static_cast<size_t>(machine_.ranks()));
   std::copy(own.begin(), own.end(),
             values.data() + losses +
                 own.size() * static_cast<size_t>(machine_.rank()));
   DYNA_RETURN_IF_ERROR(sumOverRanks(values));
-  for (size_t at = losses; at < values.size(); at += own.size())
+  for (size_t at = losses; at < values.size(); at += own.size()) {
     result.uses.push_back(
         {values[at], static_cast<int64_t>(values[at + 1]), values[at + 2],
          values[at + 3], static_cast<int64_t>(values[at + 4]), values[at + 5]});
+    result.isDropped |= values[at + 6] != 0;
+  }
   values.resize(losses);
   result.microBatchLosses = std::move(values);
   for (double loss : result.microBatchLosses)
@@ -514,7 +526,8 @@ Status Executor::runInstruction(Run &run) {
         formatText("step %d, instruction %d (%s of '%s'): %s",
                    run.scalars.step + 1, run.index, describeInstruction(i),
                    run.view().kind(i.layer).name(), status.message()));
-  return memoryCheck_ ? memoryCheck_->after(run, i) : Status::ok();
+  return memoryCheck_ && !isDropping_ ? memoryCheck_->after(run, i)
+                                      : Status::ok();
 }
 
 double Executor::formulaFlops(const Run &run, const Instruction &i) const {

@@ -42,6 +42,9 @@ struct ExecutorOptions {
   /// After which a device that has not done what it was given is given up: longer
   /// than any step.
   std::chrono::seconds patience = std::chrono::minutes(30);
+  /// Asked between micro-batches: whether to drop the step, which then ends soon
+  /// and changes nothing. Null: never. Must be safe on any thread.
+  bool (*stops)() = nullptr;
   /// Records slices if not null; must outlive the executor.
   TraceRecorder *trace = nullptr;
   /// This rank's end of the wires, null for the only one; must outlive the
@@ -151,6 +154,11 @@ private:
   Status trace(const Run &run, const plan::Instruction &i, const Moment &before,
                int64_t liveBytes);
   Status runInstruction(Run &run);
+  /// Asks before the first call of a micro-batch in each direction whether the
+  /// step goes on.
+  Status lookForStop(Run &run, const plan::Instruction &i);
+  /// Whether the rest of the step leaves the instruction out.
+  bool leavesOut(const plan::Instruction &i) const;
   double formulaFlops(const Run &run, const plan::Instruction &i) const;
 
   const dyna_variant &variant_;
@@ -161,6 +169,10 @@ private:
   std::vector<Transport::Spent> spent_; ///< of the instruction, if traced
   std::unique_ptr<DeviceClock> clock_;  ///< null: nothing is traced
   std::deque<std::unique_ptr<Launched>> launched_; ///< not read yet
+  // Of the step that is being given: whether it is dropped, and its plan that
+  // updates.
+  bool isDropping_ = false;
+  const plan::Plan *updatingPlan_ = nullptr;
 };
 
 } // namespace dyna

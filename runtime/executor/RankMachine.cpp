@@ -113,6 +113,12 @@ Status RankMachine::openStep(int64_t count, int64_t skipsLeft) {
                               sizeof(step.given()->head));
 }
 
+Status RankMachine::spoilResult(int64_t index) {
+  constexpr uint8_t bitsOfNan = 0xFF;
+  return device_.fill(*stream_, *results_, bytesOf(kResultHead + index),
+                      bytesOf(1), bitsOfNan);
+}
+
 Status RankMachine::closeStep() {
   StepInFlight &step = openMemory();
   if (!step.done) {

@@ -103,6 +103,8 @@ public:
   double *result(int64_t index) const {
     return static_cast<double *>(results_->data()) + kResultHead + index;
   }
+  /// Makes one of the numbers NaN, in the order of the stream.
+  Status spoilResult(int64_t index);
   /// Stays from step to step, as dyna_clip counts it down.
   int64_t *skipsLeft() const {
     return static_cast<int64_t *>(skipsLeft_->data());

@@ -62,6 +62,9 @@ struct Run {
   std::vector<dyna_segments> segments; ///< of each micro-batch
   bool hasNorm = false;
   bool isScaled = false; ///< the device works out the factor of clipping
+  /// The last call of a micro-batch: its number and direction.
+  int lastMicroBatch = -1;
+  bool wasForward = false;
   // Of a phase of a step.
   SwitchCarrier *switches = nullptr;
   int phase = -1;

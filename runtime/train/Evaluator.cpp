@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <csignal>
 
 namespace dyna {
 namespace {
@@ -32,14 +31,6 @@ int64_t countBytes(const MiniBatch &batch) {
   return bytes;
 }
 
-/// The signal that any process has got. Only together can they end: a plan has
-/// exchanges.
-StatusOr<int> agreeOnStop(RankTeam &ranks) {
-  DYNA_ASSIGN_OR_RETURN(
-      auto marks, ranks.any({stopSignal() == SIGINT, stopSignal() == SIGTERM}));
-  return marks[0] ? SIGINT : marks[1] ? SIGTERM : 0;
-}
-
 Status evaluateBatch(Session &session, const MiniBatch &batch,
                      StepResult &result) {
   if (session.ranged) {
@@ -57,6 +48,11 @@ Status evaluateBatch(Session &session, const MiniBatch &batch,
 }
 
 } // namespace
+
+StatusOr<int> agreeOnStop(RankTeam &ranks) {
+  DYNA_ASSIGN_OR_RETURN(auto marks, ranks.any(stopMarks()));
+  return stopSignalOf(marks);
+}
 
 StatusOr<Evaluation> evaluate(Session &session, const SampleIndexPointer &data,
                               int64_t tokenLimit) {
@@ -82,6 +78,8 @@ StatusOr<Evaluation> evaluate(Session &session, const SampleIndexPointer &data,
       break;
     StepResult step;
     DYNA_RETURN_IF_ERROR(evaluateBatch(session, batch, step));
+    if (step.isDropped)
+      continue; // to the signal that did it
     lossSum += step.lossSum;
     result.tokens += batch.tokens;
     result.targets += batch.targets;

@@ -20,6 +20,10 @@ struct Evaluation {
   int stoppedBy = 0;
 };
 
+/// Returns the signal that any process has got, or 0. All processes ask together:
+/// only together can they end, as a plan has exchanges.
+StatusOr<int> agreeOnStop(RankTeam &ranks);
+
 /// The loss on `data`, or, if it has many more tokens than `tokenLimit`, on as
 /// many samples of it, always the same. Nothing is changed but the arena's
 /// dynamic region.

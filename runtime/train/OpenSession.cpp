@@ -22,6 +22,7 @@
 #include "runtime/train/PlanMark.h"
 #include "runtime/train/Progress.h"
 #include "runtime/train/SearchRanges.h"
+#include "runtime/train/Signals.h"
 #include "runtime/transport/ProcessTransport.h"
 #include "runtime/transport/threads/ThreadTransport.h"
 
@@ -310,6 +311,8 @@ Status makeRanks(Session &session, std::vector<RankResources> &ranks,
   executor.checkMemory = options.checkMemory;
   executor.patience = std::chrono::seconds(options.timeout);
   executor.timesCoreWaits = session.hasCosts();
+  // A step that is dropped would be timed as any other.
+  executor.stops = options.profile.empty() ? isStopped : nullptr;
   const StepGraphs graphs = session.stepGraphs();
   std::vector<GraphUse> uses = {
       {session.home.graph.get(), graphs.persistentOf(session.home, training)}};

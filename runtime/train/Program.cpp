@@ -381,6 +381,7 @@ static int runGuarded(const dyna_program &program, int argc,
   std::string name = path.substr(path.rfind('/') + 1);
   std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
   ignoreWriteSignals();
+  catchSaveSignal();
   prepareForLimits();
   TrainOptions options;
   if (Status status = parseCommandLine(arguments, options); !status.isOk())

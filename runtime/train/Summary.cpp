@@ -84,10 +84,12 @@ std::string describeStop(const TrainOptions &options,
                            : "; the model is saved");
   if (options.save.empty())
     return "; nothing was saved, as --save was not given";
+  const std::string dropped =
+      summary.hasDroppedStep ? "; the step under way was dropped" : "";
   if (summary.savedTo.empty())
-    return " before a step was done; nothing was saved";
+    return " before a step was done; nothing was saved" + dropped;
   return " after step " + std::to_string(summary.firstStep + summary.steps) +
-         "; continue with --resume " + options.save;
+         dropped + "; continue with --resume " + options.save;
 }
 
 } // namespace

@@ -157,10 +157,16 @@ Status Trainer::finishStep() {
     result = std::move(*done);
   } else {
     DYNA_RETURN_IF_ERROR(session_.ranks->finish(result));
-    counts_.add(*session_.ranks);
+    if (!result.isDropped)
+      counts_.add(*session_.ranks);
   }
   const LaunchedStep launched = std::move(launched_.front());
   launched_.pop_front();
+  if (result.isDropped) {
+    summary_.hasDroppedStep = true;
+    dropSteps();
+    return Status::ok();
+  }
   // The device has begun with it when it had done the step before.
   const bool follows = finished_ > launched.begin;
   const Clock::time_point begin = follows ? finished_ : launched.begin;
@@ -236,8 +242,9 @@ Status Trainer::runPlan(int64_t step, const PlannedStep &planned,
           ? session_.ranks->run(*planned.plan, planned.batch, scalars, result)
           : session_.ranks->run(planned.phases->step, planned.phases->batches,
                                 scalars, result));
-  counts_.add(*session_.ranks);
-  if (!looks)
+  if (!result.isDropped)
+    counts_.add(*session_.ranks);
+  if (!looks || result.isDropped)
     return Status::ok();
   DYNA_RETURN_IF_ERROR(collectGradientNorms());
   DYNA_ASSIGN_OR_RETURN(plan::Plan made, session_.home.planner->update());

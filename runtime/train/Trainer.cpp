@@ -16,7 +16,6 @@
 #include "runtime/train/Signals.h"
 
 #include <chrono>
-#include <csignal>
 #include <numeric>
 #include <thread>
 #include <utility>
@@ -298,12 +297,30 @@ StatusOr<Trainer::Agreed> Trainer::agree(int64_t step,
                                          const StatusOr<PlannedStep> &planned) {
   bool isSaveDue = !options_.save.empty() && step > summary_.firstStep &&
                    saves_.isDue(step, SaveSchedule::Clock::now());
-  DYNA_ASSIGN_OR_RETURN(
-      auto marks,
-      session_.ranks->any({stopSignal() == SIGINT, stopSignal() == SIGTERM,
-                           isSaveDue, !planned.isOk()}));
-  summary_.stoppedBy = marks[0] ? SIGINT : marks[1] ? SIGTERM : 0;
-  return Agreed{marks[2], marks[3]};
+  const int64_t asked = saveSignals();
+  std::vector<bool> here = stopMarks();
+  const size_t at = here.size();
+  here.insert(here.end(), {isSaveDue, !planned.isOk(), asked != saveSignals_});
+  DYNA_ASSIGN_OR_RETURN(auto marks, session_.ranks->any(here));
+  saveSignals_ = asked;
+  summary_.stoppedBy = stopSignalOf(marks);
+  return Agreed{marks[at], marks[at + 1], marks[at + 2]};
+}
+
+/// Answers SIGUSR1, and saves that are due.
+Status Trainer::saveIfDue(int64_t step, const Agreed &agreed) {
+  const bool canSave = !options_.save.empty() && step > summary_.firstStep;
+  if (agreed.isSaveAsked && !canSave && session_.writesFiles())
+    progress_.note(options_.save.empty()
+                       ? "note: SIGUSR1 saves nothing, as --save was not given"
+                       : "note: SIGUSR1 saves nothing: no step was done since "
+                         "the start");
+  if (!canSave || !(agreed.isSaveDue || agreed.isSaveAsked))
+    return Status::ok();
+  DYNA_RETURN_IF_ERROR(saveOnTheWay(step, agreed.isSaveAsked));
+  // Those that came meanwhile, as to the other processes of a job, want no more.
+  saveSignals_ = saveSignals();
+  return Status::ok();
 }
 
 Status Trainer::runSteps() {
@@ -332,7 +349,7 @@ Status Trainer::runSteps() {
     if (!answers.isOk())
       return planned.isOk() ? answers.status() : planned.status();
     const Agreed agreed = *answers;
-    if (agreed.hasFailed || agreed.isSaveDue)
+    if (agreed.hasFailed || agreed.isSaveDue || agreed.isSaveAsked)
       DYNA_RETURN_IF_ERROR(finishSteps());
     if (agreed.hasFailed)
       return saveAndFail(
@@ -342,9 +359,10 @@ Status Trainer::runSteps() {
               : planned.status());
     if (summary_.stoppedBy || planned->batch.samples.empty())
       break;
-    if (agreed.isSaveDue)
-      DYNA_RETURN_IF_ERROR(saveOnTheWay(step));
+    DYNA_RETURN_IF_ERROR(saveIfDue(step, agreed));
     DYNA_RETURN_IF_ERROR(launchStep(step, std::move(*planned), waited.count()));
+    if (summary_.hasDroppedStep)
+      break;
     DYNA_RETURN_IF_ERROR(timeAlgorithms(step + 1 - summary_.firstStep));
     // What was given is in it, though the device may not have done it yet.
     if (step + 1 - summary_.firstStep == options_.traceSteps)
@@ -352,7 +370,14 @@ Status Trainer::runSteps() {
         trace->close();
     DYNA_RETURN_IF_ERROR(finishSteps(stepsAhead()));
   }
-  return finishSteps();
+  DYNA_RETURN_IF_ERROR(finishSteps());
+  if (summary_.hasDroppedStep) {
+    // By the signal of some process.
+    DYNA_ASSIGN_OR_RETURN(summary_.stoppedBy, agreeOnStop(*session_.ranks));
+    if (summary_.stoppedBy == 0)
+      return Status::internal("a step was dropped without a signal");
+  }
+  return Status::ok();
 }
 
 /// What was new in the first steps, then ever more seldom what came since: after
@@ -425,7 +450,7 @@ static Status notSaved(int64_t step, const Status &failure) {
 }
 
 /// A save that fails does not end the run: it is tried again soon.
-Status Trainer::saveOnTheWay(int64_t step) {
+Status Trainer::saveOnTheWay(int64_t step, bool isAsked) {
   Status failure;
   DYNA_RETURN_IF_ERROR(save(step, failure));
   if (!canSave_)
@@ -435,6 +460,9 @@ Status Trainer::saveOnTheWay(int64_t step) {
         "warning: nothing was saved after step %d, which is tried again in a "
         "minute at the latest: %s",
         step, failure.message()));
+  if (isAsked && failure.isOk() && session_.writesFiles())
+    progress_.note(
+        formatText("note: SIGUSR1: saved after step %d, and goes on", step));
   return Status::ok();
 }
 

@@ -41,6 +41,8 @@ struct TrainSummary {
   int64_t firstStep = 0; ///< steps that were done before
   int64_t steps = 0;     ///< steps done now
   int stoppedBy = 0;     ///< a signal's number; 0: by none
+  /// The signal came in a step, which was dropped.
+  bool hasDroppedStep = false;
   static constexpr size_t averagedLosses = 10;
   double firstLoss = 0;
   std::deque<double> lastLosses; ///< up to `averagedLosses`, one a step
@@ -103,6 +105,7 @@ private:
   /// What all processes do alike before a step, whoever of them wants it.
   struct Agreed {
     bool isSaveDue = false, hasFailed = false;
+    bool isSaveAsked = false; ///< by SIGUSR1
   };
   StatusOr<Agreed> agree(int64_t step, const StatusOr<PlannedStep> &planned);
   /// Without its plan.
@@ -149,7 +152,8 @@ private:
   Status collectGradientNorms();
   Status writeGradientNorms() const;
   Status save(int64_t step, Status &failure);
-  Status saveOnTheWay(int64_t step);
+  Status saveIfDue(int64_t step, const Agreed &agreed);
+  Status saveOnTheWay(int64_t step, bool isAsked);
   Status saveAtTheEnd(int64_t step);
   Status saveAndFail(const Status &failure);
   Status finish();
@@ -171,6 +175,7 @@ private:
   bool hasWarnedOfMetrics_ = false;
   std::optional<CheckpointStore> store_;
   SaveSchedule saves_;
+  int64_t saveSignals_ = 0; ///< those that were answered
   int64_t savedStep_ = -1;
   /// False once a device failed while its run was saved, or did not answer in time,
   /// on any process: it answers no more.

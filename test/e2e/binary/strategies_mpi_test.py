@@ -287,6 +287,38 @@ class MpiTest(strategies.StrategiesTest):
         finally:
             self.end(job, pids)
 
+    def test_a_signal_to_one_process_drops_the_step_of_all(self):
+        """In a long step: every rank leaves out what is left of it, and the state before it is saved."""
+        for case, process in ((Case("gpt2", 2, 1, 1, 1, 0, "none"), 1), (Case("gpt2", 1, 2, 2, 0, 1, "full"), 3)):
+            with self.subTest(case=case.label):
+                metrics, save = self.folder / f"{case.label}.jsonl", self.folder / case.label
+                # A step of more than a hundred micro-batches takes a second or more.
+                data = "synthetic:equal=30:documents=4000"
+                flags = ["--tokens-per-batch=4000", "--tokens-per-micro-batch=32", "--schedule=constant", "--warmup=0", "--threads=1"]
+                words = strategies.command(self.binary(), data, case, *flags, f"--metrics={metrics}", f"--save={save}", steps=1000)
+                job = subprocess.Popen([str(word) for word in [*launcher(case.ranks), *words]], stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, text=True)
+                pids = []
+                try:
+                    limit = time.monotonic() + 120
+                    while not (metrics.exists() and metrics.read_text().count("\n") > 0):
+                        self.assertIsNone(job.poll(), "the run ended too early")
+                        self.assertLess(time.monotonic(), limit, "the run does not get on")
+                        time.sleep(0.02)
+                    time.sleep(0.2)  # into the next step
+                    pids = sorted(processes_of(self.binary()), key=self.rank_of)
+                    os.kill(pids[process], signal.SIGUSR2)
+                    out, err = job.communicate(timeout=120)
+                finally:
+                    self.end(job, pids)
+                self.assertEqual(job.returncode, 128 + signal.SIGUSR2, err)
+                steps = len(common.lines_of(metrics))
+                self.assertIn(f"after step {steps}; the step under way was dropped", out)
+                whole = self.folder / f"{case.label}-whole"
+                common.succeed(strategies.command(self.binary(), data, case, *flags, f"--save={whole}", steps=steps))
+                for name in ("model.safetensors", "optimizer.safetensors"):
+                    self.assertEqual(*((folder / f"step-{steps}" / name).read_bytes() for folder in (save, whole)), name)
+
     def test_a_signal_to_one_process_during_the_evaluation_ends_all(self):
         def catches(pid):
             mask = re.search(r"SigCgt:\s*(\w+)", pathlib.Path(f"/proc/{pid}/status").read_text()).group(1)

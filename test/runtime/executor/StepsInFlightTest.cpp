@@ -78,6 +78,8 @@ PlanOptions options() {
   return options;
 }
 
+bool isStopping = false;
+
 /// The tiny model, with the parameters that it begins with, on a late device.
 class LateRun {
 public:
@@ -94,6 +96,7 @@ public:
     made.dynamicBytes = host_.options.dynamicLimits.front();
     made.patience = patience;
     made.trace = traces ? &trace : nullptr;
+    made.stops = [] { return isStopping; };
     executor = std::move(*Executor::create({{host_.graph.get()}},
                                            late_->variant(), *device, made));
     for (int p = 0; p < host_.model->parameters(); ++p)
@@ -221,6 +224,7 @@ protected:
   }
   void TearDown() override {
     tinyFault = TinyFault();
+    isStopping = false;
     standin<void()>("dyna_standin_reset")();
   }
   void loseLosses() {
@@ -247,6 +251,23 @@ TEST_P(StepsInFlightOrder, AreAsOneByOne) {
   Outcome given;
   LateRun run;
   EXPECT_OK(run.inFlight(kSteps, given));
+  expectSame(given, wanted);
+}
+
+TEST_P(StepsInFlightOrder, AStepThatIsDroppedChangesNothing) {
+  const Outcome wanted = LateRun().oneByOne(2);
+  LateRun run;
+  Outcome given;
+  EXPECT_OK(run.launch(0));
+  EXPECT_OK(run.launch(1));
+  EXPECT_OK(run.finish(given));
+  isStopping = true;
+  EXPECT_OK(run.launch(2));
+  EXPECT_OK(run.finish(given));
+  StepResult result;
+  EXPECT_OK(run.executor->finish(result));
+  EXPECT_TRUE(result.isDropped);
+  run.read(given);
   expectSame(given, wanted);
 }
 

@@ -13,9 +13,14 @@
 #include <thread>
 
 // Tests that stop a run need one that takes a while: milliseconds per update.
-static void sleepInUpdate(int64_t) {
-  static const int milliseconds = std::atoi(std::getenv("TINY_SLEEP"));
-  std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+static void sleepFor(const char *variable) {
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(std::atoi(std::getenv(variable))));
+}
+static void sleepInUpdate(int64_t) { sleepFor("TINY_SLEEP"); }
+// The same per micro-batch.
+static void sleepInForward(const dyna_context &) {
+  sleepFor("TINY_SLEEP_FORWARD");
 }
 
 static const dyna::TinyProgram &tiny() {
@@ -29,6 +34,8 @@ static const dyna::TinyProgram &tiny() {
       options.blocks = std::atoi(blocks);
     if (std::getenv("TINY_SLEEP"))
       dyna::tinyUpdateHook = sleepInUpdate;
+    if (std::getenv("TINY_SLEEP_FORWARD"))
+      dyna::tinyEmbeddingHook = sleepInForward;
     return dyna::TinyProgram(options);
   }();
   return program;

@@ -35,23 +35,39 @@
 namespace dyna {
 namespace {
 
+/// Why standard output could not be written: errno of the first failure; 0: it
+/// could. A later call sets errno anew.
+int outputError = 0;
+
+void noteOutput(bool isWritten) {
+  if (!isWritten && outputError == 0)
+    outputError = errno != 0 ? errno : EIO;
+}
+
 /// Bytes for programs.
 void write(const std::string &bytes) {
-  std::fwrite(bytes.data(), 1, bytes.size(), stdout);
+  errno = 0;
+  noteOutput(std::fwrite(bytes.data(), 1, bytes.size(), stdout) ==
+             bytes.size());
+}
+
+void flushOutput() {
+  errno = 0;
+  noteOutput(std::fflush(stdout) == 0);
 }
 
 /// Lines for people.
 void print(const std::string &text) { write(printable(text, true)); }
 
 int exitCode(const Status &status, const char *name) {
-  if (status.isOk() && std::fflush(stdout) == 0 && !std::ferror(stdout))
+  flushOutput();
+  if (status.isOk() && outputError == 0)
     return 0;
   if (status.isOk())
     return exitCode(Status::invalidArgument(
                         std::string("cannot write to standard output: ") +
-                        std::strerror(errno)),
+                        std::strerror(outputError)),
                     name);
-  std::fflush(stdout);
   std::fprintf(stderr, "%s: %s\n", printable(name).c_str(),
                messageText(status.message()).c_str());
   return status.code() == StatusCode::Internal ? 1 : 2;
@@ -199,7 +215,7 @@ Status train(const dyna_program &program, const Model &model,
   if (session.writesFiles())
     print(summaryText(session, trainer.summary()));
   // Launchers end a job at the first exit code that is not 0.
-  std::fflush(stdout);
+  flushOutput();
   return trainer.endFiles();
 }
 

@@ -49,6 +49,8 @@ StatusOr<int64_t> freeBytes(const Session &session) {
     room /= launchedProcesses() > 1 ? launchedProcessesHere() : 1;
   if (!options.memoryLimit.empty()) {
     DYNA_ASSIGN_OR_RETURN(int64_t limit, parseBytes(options.memoryLimit));
+    // The program is part of what is limited, but no longer of what is free.
+    limit = std::max<int64_t>(limit - session.programBytes, 0);
     room = room < 0 ? limit : std::min(room, limit);
   }
   return room;
@@ -64,6 +66,7 @@ MemoryNeed needBesideArenas(const Session &session) {
   MemoryNeed need;
   need.data = session.dataBytes;
   need.files = session.fileBytes;
+  need.program = session.programBytes;
   const int64_t running =
       session.opened && session.opened->runsLate() ? kStepsInFlight : 1;
   need.batches =
@@ -104,7 +107,7 @@ StatusOr<int64_t> roomForRanks(const Session &session, const MemoryNeed &need,
   DYNA_ASSIGN_OR_RETURN(int64_t room, freeBytes(session));
   if (room < 0)
     return kNotLimited;
-  return session.opened ? room : std::max<int64_t>(room - need.total(), 0);
+  return session.opened ? room : std::max<int64_t>(room - need.toTake(), 0);
 }
 
 /// What a rank's arena may take: what the user says; -1, not limited, where
@@ -212,7 +215,7 @@ Status limitSamples(Session &session, bool training, bool runsHere) {
     if (room < 0)
       return Status::ok();
     if (!session.opened)
-      room = std::max<int64_t>(room - needBesideArenas(session).total(), 0);
+      room = std::max<int64_t>(room - needBesideArenas(session).toTake(), 0);
     int64_t held = 0;
     for (int rank = 0; rank < graph.graph->ranks(); ++rank)
       held = std::max(held, graphs.heldBytes(rank, training));
@@ -284,6 +287,7 @@ StatusOr<StepRegions> chooseRegions(Session &session,
     need.isLowered =
         held + (session.home.isSizeOpen ? 0 : sumOf(local, least.bytes)) < room;
   }
+  session.batchBytes = need.batches;
   DYNA_RETURN_IF_ERROR(checkRegions(
       session, need, held, bytes, training,
       startedThreads(options, static_cast<int64_t>(local.size()), threads)));

@@ -366,9 +366,9 @@ std::vector<Flag> otherFlags() {
       text("Other", "isa", "NAME", "instruction set, instead of the best one",
            &O::isa),
       text("Other", "memory-limit", "BYTES",
-           "of this process's parameters, micro-batches, mini-batches and "
-           "tables of data, and what saves take, for example 4GiB; not of the "
-           "program and its libraries",
+           "of all that this process takes: parameters, micro-batches, "
+           "mini-batches, tables of data, saves and the program itself, for "
+           "example 4GiB",
            &O::memoryLimit),
       toggle("Other", "progress", "show the progress bar in any case",
              &O::progress),

@@ -39,6 +39,9 @@ std::string smallerMicroBatches(const TrainOptions &options) {
 }
 
 std::string remedyFor(const MemoryNeed &need, const TrainOptions &options) {
+  if (StatusOr<int64_t> limit = parseBytes(options.memoryLimit);
+      !options.memoryLimit.empty() && limit.isOk() && *limit <= need.program)
+    return "raise it, as the program alone takes " + formatBytes(need.program);
   if (need.data > std::max({need.persistent, need.dynamic, need.batches}))
     return "give the data in fewer, larger documents, or as Megatron-LM .idx "
            "and .bin, whose tables are smallest";
@@ -56,11 +59,14 @@ Status doesNotFit(const MemoryNeed &need, const TrainOptions &options,
   return Status::resourceExhausted(formatText(
       "the run needs %s (%s for parameters and their state, %s for "
       "micro-batches of %d tokens, %s for mini-batches of %d tokens, %s "
-      "for the tables of the data, %s for saving and loading), but %s: %s%s",
+      "for the tables of the data, %s for saving and loading, %s for the "
+      "program "
+      "itself), but %s: %s%s",
       formatBytes(need.total()), formatBytes(need.persistent),
       formatBytes(need.dynamic), options.chosenMicroBatch,
       formatBytes(need.batches), options.tokensPerBatch, formatBytes(need.data),
-      formatBytes(need.files), limit, remedyFor(need, options), enough));
+      formatBytes(need.files), formatBytes(need.program), limit,
+      remedyFor(need, options), enough));
 }
 
 } // namespace
@@ -78,9 +84,16 @@ int64_t estimateBatchBytes(const Model &model, const PlanOptions &options,
                               bytesPerInstruction * instructions);
 }
 
+int64_t programBytes(int64_t resident) {
+  constexpr int64_t step = int64_t(16) << 20;
+  // Stacks, code that is first used later, and what libraries take for themselves.
+  constexpr int64_t later = int64_t(8) << 20;
+  return std::max((resident + later + step - 1) / step, int64_t(2)) * step;
+}
+
 Status checkMemoryNeed(const MemoryNeed &need, const TrainOptions &options,
                        int64_t available) {
-  const bool isThere = available < 0 || need.total() <= available;
+  const bool isThere = available < 0 || need.toTake() <= available;
   if (!options.memoryLimit.empty()) {
     DYNA_ASSIGN_OR_RETURN(int64_t limit, parseBytes(options.memoryLimit));
     // To the byte: what is printed of it is rounded.
@@ -160,16 +173,16 @@ Status checkDeviceNeed(int64_t persistent, int64_t dynamic,
 Status checkAddressNeed(const MemoryNeed &need, int64_t threads,
                         int64_t addressesOfThread, int64_t available) {
   int64_t stacks = threads * addressesOfThread;
-  int64_t total = need.total() + stacks + libraryBytes;
+  int64_t total = need.toTake() + stacks + libraryBytes;
   if (available < 0 || total <= available)
     return Status::ok();
   return Status::resourceExhausted(formatText(
       "the run needs %s of addresses (%s for its memory, %s for %d threads "
       "more, %s for libraries), but the limits of this process leave %s: raise "
       "them (ulimit -v, ulimit -d), or lower %s",
-      formatBytes(total), formatBytes(need.total()), formatBytes(stacks),
+      formatBytes(total), formatBytes(need.toTake()), formatBytes(stacks),
       threads, formatBytes(libraryBytes), formatBytes(available),
-      stacks > need.total() ? "--threads" : "--tokens-per-micro-batch"));
+      stacks > need.toTake() ? "--threads" : "--tokens-per-micro-batch"));
 }
 
 } // namespace dyna

@@ -23,12 +23,19 @@ struct MemoryNeed {
   int64_t batches = 0;    ///< mini-batches in host memory, with their plans
   int64_t data = 0;       ///< tables of documents and samples
   int64_t files = 0;      ///< what saving and loading take for a while
+  int64_t program = 0;    ///< the program and its libraries
   bool isAll = true;      ///< what is known is the whole need
   bool isLowered = false; ///< it would fit with less --rank-memory
-  int64_t total() const {
+  /// What is still to be taken: the program is there.
+  int64_t toTake() const {
     return persistent + dynamic + batches + data + files;
   }
+  int64_t total() const { return toTake() + program; }
 };
+
+/// Memory of the program and its libraries, of which `resident` bytes are there at
+/// the start. In large steps, so that it does not differ from run to run.
+int64_t programBytes(int64_t resident);
 
 /// Host memory of a mini-batch of `tokens`: its samples of `meanTokens` on
 /// average, its plan, and what is staged for the device.

@@ -357,6 +357,7 @@ Status openSession(const dyna_program &program, const Model &model,
   session.options = options;
   session.model = &model;
   session.program = &program;
+  session.programBytes = programBytes(residentMemory());
   DYNA_RETURN_IF_ERROR(checkDevices(model, options));
   DYNA_ASSIGN_OR_RETURN(auto variant,
                         chooseVariant(program, options.isa, cpuFeatures()));

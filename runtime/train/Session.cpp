@@ -23,7 +23,8 @@ StepGraphs Session::stepGraphs() {
 }
 
 int64_t Session::peakBytes() const {
-  int64_t bytes = ranks->arenaBytes() + fileBytes;
+  int64_t bytes =
+      ranks->arenaBytes() + fileBytes + dataBytes + batchBytes + programBytes;
   for (const Device *device : devices)
     bytes += device->scratchBytes();
   return bytes;

@@ -52,6 +52,8 @@ struct Session {
   uint64_t run = 0;           ///< of --store: one number for all processes
   int64_t dataBytes = 0;      ///< memory of both
   int64_t fileBytes = 0;      ///< what saving and loading take for a while
+  int64_t batchBytes = 0;     ///< mini-batches on the way, by an estimate
+  int64_t programBytes = 0;   ///< the program and its libraries
 
   /// Tokens of the longest sample that there may be: what the model's positions
   /// and a rank's memory allow.
@@ -60,7 +62,8 @@ struct Session {
   /// The next mini-batch to train on, padded and joined as the flags say; without
   /// samples at the data's end.
   StatusOr<MiniBatch> readBatch(BatchReader &reader) const;
-  /// Arenas, the kernels' own scratch, and what saving and loading take.
+  /// All that this process takes: what --memory-limit limits, and the kernels' own
+  /// scratch.
   int64_t peakBytes() const;
   Device &device() const { return *devices.front(); }
   /// Whether steps are predicted: by estimates alone they are not.

@@ -56,6 +56,12 @@ int64_t cutDown(int64_t available, const GroupFiles &files,
 
 } // namespace
 
+int64_t dyna::residentMemory(const std::string &root) {
+  std::ifstream sizes(root + "/proc/self/statm"); // in pages
+  int64_t all = 0, resident = 0;
+  return sizes >> all >> resident ? resident * ::sysconf(_SC_PAGESIZE) : 0;
+}
+
 int64_t dyna::availableMemory(const std::string &root) {
   int64_t available = -1;
   std::ifstream info(root + "/proc/meminfo");

@@ -17,6 +17,10 @@ namespace dyna {
 /// unknown. `root` stands before /proc and /sys, for tests.
 int64_t availableMemory(const std::string &root = "");
 
+/// Bytes of memory that this process has by now, its program and libraries
+/// included; 0: unknown. `root` as above.
+int64_t residentMemory(const std::string &root = "");
+
 /// Bytes of addresses that the limits of this process (`ulimit -v`, `ulimit
 /// -d`) leave, whatever of them becomes memory; -1: there is no limit. `root`
 /// as above, the limits are this process's own.

@@ -121,7 +121,7 @@ class ProfileTest(common.BinaryTest):
             (["--profile", new, "--strategy=tp=4"], ["tp=4"]),
             (["--profile", new, "--profile-seconds=0"], ["--profile-seconds"]),
             (["--profile-seconds=5", "--data", self.corpus], ["--profile-seconds needs --profile"]),
-            (["--profile", new, "--memory-limit=1MiB"], ["1.0 MiB", "lower --tokens-per-micro-batch"]),
+            (["--profile", new, "--memory-limit=33MiB"], ["33.0 MiB", "lower --tokens-per-micro-batch"]),
             (["--profile", program], ["this program"]),
         ):
             with self.subTest(flags=flags):

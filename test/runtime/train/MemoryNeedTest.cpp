@@ -61,6 +61,35 @@ TEST(MemoryNeedTest, NamesTheLimitThatIsEnough) {
   EXPECT_THAT(message(-1), Not(HasSubstr("is enough")));
 }
 
+// A control group with such a limit counts it, too.
+TEST(MemoryNeedTest, CountsTheProgram) {
+  TrainOptions options;
+  options.memoryLimit = "1100";
+  MemoryNeed need{100, 300, 50, 50};
+  EXPECT_TRUE(checkMemoryNeed(need, options, 500).isOk());
+  need.program = 601;
+  EXPECT_THAT(checkMemoryNeed(need, options, 500).message(),
+              AllOf(HasSubstr("601 B for the program itself"),
+                    HasSubstr("lower --tokens-per-micro-batch"),
+                    EndsWith("; --memory-limit 1101 is enough")));
+  need.program = 600;
+  // Of what is free it has its part already.
+  EXPECT_TRUE(checkMemoryNeed(need, options, 500).isOk());
+  EXPECT_FALSE(checkMemoryNeed(need, options, 499).isOk());
+  need.program = 1100;
+  EXPECT_THAT(checkMemoryNeed(need, options, -1).message(),
+              HasSubstr(": raise it, as the program alone takes 1.1 KiB"));
+}
+
+// The same in every run, though what is there at the start is not.
+TEST(MemoryNeedTest, TheProgramIsCountedInLargeSteps) {
+  constexpr int64_t mib = 1 << 20;
+  EXPECT_EQ(programBytes(0), 32 * mib);
+  EXPECT_EQ(programBytes(24 * mib), 32 * mib);
+  EXPECT_EQ(programBytes(24 * mib + 1), 48 * mib);
+  EXPECT_EQ(programBytes(200 * mib), 208 * mib);
+}
+
 TEST(MemoryNeedTest, AdvisesWhatTheRunGoesBy) {
   TrainOptions options;
   options.memoryLimit = "1000";

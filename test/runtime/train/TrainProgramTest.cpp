@@ -298,12 +298,12 @@ TEST_F(TrainProgramTest, CountsTheTablesOfTheData) {
   lines.close();
   std::vector<std::string> arguments = {
       "--data=" + path("many.jsonl"), "--steps=1",     "--threads=1",
-      "--tokens-per-batch=256",       "--no-progress", "--memory-limit=2MiB"};
+      "--tokens-per-batch=256",       "--no-progress", "--memory-limit=34MiB"};
   Result result = run(arguments);
   EXPECT_EQ(result.code, 2);
   EXPECT_THAT(result.err, HasSubstr("for the tables of the data"));
   EXPECT_THAT(result.err, HasSubstr("fewer, larger documents"));
-  arguments.back() = "--memory-limit=8MiB";
+  arguments.back() = "--memory-limit=40MiB";
   EXPECT_EQ(run(arguments).code, 0);
 }
 

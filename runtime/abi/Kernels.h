@@ -301,11 +301,13 @@ dyna_status dyna_note_losses(dyna_context *, const double *losses,
 
 /// Global-norm clipping: *norm = square root of the sum of `count` squared norms,
 /// added up in their order; *scale = 1, or limit / *norm where that is a limit
-/// and larger, or no number where the norm is not finite. Such a step takes one
-/// from *skips_left, those that may still be passed over; once that is below 0 it
-/// stays as it is and *scale is no number whatever the norm is: the host, which
-/// learns of a step when it has given the next ones, finds everything as it was
-/// before the step that was one too many. All pointers are the device's.
+/// and larger, or no number where the norm is not finite. A norm above
+/// DYNA_LARGEST_NORM that is not clipped becomes infinity: its squares would be
+/// infinite in the optimizer's state. Such a step takes one from *skips_left,
+/// those that may still be passed over; once that is below 0 it stays as it is and
+/// *scale is no number whatever the norm is: the host, which learns of a step when
+/// it has given the next ones, finds everything as it was before the step that was
+/// one too many. All pointers are the device's.
 typedef struct dyna_clip {
   const double *squared_norms;
   int64_t count;

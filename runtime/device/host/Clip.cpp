@@ -2,10 +2,13 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
+#include "runtime/abi/DeviceLimits.h"
 #include "runtime/device/Failure.h"
 #include "runtime/device/host/HostKernels.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 using namespace dyna;
 
@@ -30,7 +33,10 @@ dyna_status host::clipNorm(dyna_context *context, const dyna_clip *p) {
   double sum = 0;
   for (int64_t i = 0; i < p->count; ++i)
     sum += p->squared_norms[i];
-  const double norm = std::sqrt(sum);
+  double norm = std::sqrt(sum);
+  const double applied = p->limit > 0 ? std::min(norm, p->limit) : norm;
+  if (applied > DYNA_LARGEST_NORM)
+    norm = std::numeric_limits<double>::infinity();
   *p->norm = norm;
   if (!std::isfinite(norm) && *p->skips_left >= 0)
     --*p->skips_left;

@@ -57,6 +57,13 @@ TEST_P(ClipConformance, NormsAreClipped) {
       // Not from the back, and not in pairs: 1 + 2^53 is 2^53.
       {{1, 9007199254740992, -9007199254740992}, 0.5, 0, 1, 1, 1},
       {{1, inf}, 1, inf, std::nan(""), 3, 2},
+      // Squares of its elements are infinite in f32, unless it is clipped.
+      {{0.9e38}, 0, std::sqrt(0.9e38), 1, 1, 1},
+      {{1.1e38}, 0, inf, std::nan(""), 1, 0},
+      {{1e200}, 0, inf, std::nan(""), 0, -1},
+      {{1e40}, 2e19, inf, std::nan(""), 1, 0},
+      {{1e40}, 5e18, 1e20, 0.05, 1, 1},
+      {{std::nan("")}, 1e30, std::nan(""), std::nan(""), 1, 0},
       {{std::nan(""), 4}, 0, std::nan(""), std::nan(""), 1, 0},
       {{std::nan(""), 4}, 0, std::nan(""), std::nan(""), 0, -1},
       // Behind one too many nothing is updated, whatever comes.

@@ -10,6 +10,7 @@
 #include "runtime/device/cuda/kernels/Gpu.h"
 
 #include "runtime/abi/Collectives.h"
+#include "runtime/abi/DeviceLimits.h"
 
 #include <cstring>
 
@@ -61,7 +62,11 @@ DYNA_KERNEL(clip_norm) {
   double sum = 0;
   for (int64_t i = 0; i < args.count; ++i)
     sum += args.squaredNorms[i];
-  const double norm = gpu::squareRoot(sum);
+  double norm = gpu::squareRoot(sum);
+  const bool isClipped = args.limit > 0 && norm > args.limit;
+  // 1e19 times 1e300 is infinity.
+  if ((isClipped ? args.limit : norm) > DYNA_LARGEST_NORM)
+    norm *= 1e300;
   *args.norm = norm;
   // Of infinity and of no number it is no number, else 0.
   const double excess = norm - norm;

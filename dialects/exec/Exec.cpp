@@ -50,6 +50,7 @@ LogicalResult DoOp::verify() {
            : field == Field::MicroBatch ? static_cast<int32_t>(getMicroBatch())
            : field == Field::Phase      ? static_cast<int32_t>(getPhase())
            : field == Field::Bucket     ? static_cast<int32_t>(getBucket())
+           : field == Field::Parameter  ? static_cast<int32_t>(getParameter())
                                         : static_cast<int32_t>(getRecompute());
   };
   for (int number = 0; number < ::dyna::fieldCount; ++number) {
@@ -91,12 +92,14 @@ void DoOp::print(OpAsmPrinter &printer) {
     printer << " phase " << getPhase();
   if (hasField(op, Field::Bucket))
     printer << " bucket " << getBucket();
+  if (hasField(op, Field::Parameter) && getParameter() != 0)
+    printer << " parameter " << getParameter();
   for (auto [operand, place] : llvm::zip(takenBy(op), getPlaces()))
     if (place != plan::noPlace)
       printer << ' ' << operandName(operand) << ' ' << place;
-  printer.printOptionalAttrDict((*this)->getAttrs(),
-                                {"instruction", "layer", "micro_batch",
-                                 "recompute", "phase", "bucket", "places"});
+  printer.printOptionalAttrDict(
+      (*this)->getAttrs(), {"instruction", "layer", "micro_batch", "recompute",
+                            "phase", "bucket", "parameter", "places"});
 }
 
 namespace {

@@ -228,11 +228,12 @@ def Exec_DoOp : Exec_Op<"do", [HasParent<"RankOp">]> {
     `runtime/plan/Instructions.def`, here in lower case; the names of blocks are in
     `runtime/plan/BlockKinds.def`.
 
-    `recompute` is written where it is not `none`.
+    `recompute` is written if it is not `none`. `parameter` is written if it is not 0: the
+    k-th parameter of the layer, counted from 1, is exchanged alone.
 
     Constraints:
     - (DO1) it is an instruction of the table, and has only what the table gives it.
-    - (DO2) neither `layer` nor `micro_batch`, `phase` nor `bucket` is negative.
+    - (DO2) none of `layer`, `micro_batch`, `phase`, `bucket` and `parameter` is negative.
     - (DO3) `places` has an element for each block that the instruction may take: -1 where
       it takes none, else a multiple of 64 that is not negative.
 
@@ -247,7 +248,7 @@ def Exec_DoOp : Exec_Op<"do", [HasParent<"RankOp">]> {
   let arguments = (ins I32Attr:$instruction,
                        Exec_Index:$layer, Exec_Index:$micro_batch,
                        DefaultValuedAttr<Exec_Recompute, "::mlir::exec::Recompute::None">:$recompute,
-                       Exec_Index:$phase, Exec_Index:$bucket,
+                       Exec_Index:$phase, Exec_Index:$bucket, Exec_Index:$parameter,
                        DenseI64ArrayAttr:$places);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;

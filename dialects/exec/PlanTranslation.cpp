@@ -31,7 +31,7 @@ static void importInstruction(OpBuilder &builder, Location location,
                               const plan::Instruction &i) {
   DoOp::create(builder, location, static_cast<int32_t>(i.op), i.layer,
                i.microBatch, static_cast<Recompute>(i.recompute), i.phase,
-               i.bucket,
+               i.bucket, i.parameter,
                ArrayRef(i.places).take_front(::dyna::takenBy(i.op).count));
 }
 
@@ -89,6 +89,7 @@ static plan::Instruction exportInstruction(DoOp op) {
   i.recompute = static_cast<plan::Recompute>(op.getRecompute());
   i.phase = static_cast<int32_t>(op.getPhase());
   i.bucket = static_cast<int32_t>(op.getBucket());
+  i.parameter = static_cast<int32_t>(op.getParameter());
   llvm::copy(op.getPlaces(), i.places.begin());
   return i;
 }

@@ -10,6 +10,7 @@
 #include "mlir/Pass/Pass.h"
 #include "runtime/plan/ExecutableGraph.h"
 #include "runtime/plan/Model.h"
+#include "runtime/plan/PlanVerifier.h"
 
 namespace mlir::dyna {
 
@@ -33,7 +34,8 @@ std::vector<int64_t> lengthsOf(exec::PlanOp plan);
 /// What `dyna-verify-plan` checks of one plan; its graph must have passed. A
 /// negative limit is none.
 LogicalResult verifyPlan(exec::PlanOp plan, const ::dyna::Model &model,
-                         int64_t limit = -1);
+                         int64_t limit = -1,
+                         const ::dyna::UpdateRules &updates = {});
 
 /// Defines `registerPlanPasses`.
 #define GEN_PASS_REGISTRATION

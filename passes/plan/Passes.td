@@ -183,7 +183,9 @@ def VerifyPlan : Pass<"dyna-verify-plan", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::exec::ExecDialect"];
   let options = [Option<"limit", "limit", "std::string", "\"\"",
-                        "Bytes of each rank's dynamic region, at most, such as 40MiB; empty: no limit">];
+                        "Bytes of each rank's dynamic region, at most, such as 40MiB; empty: no limit">,
+                 Option<"withoutNorms", "without-norms", "bool", "false",
+                        "Plans may update without gradient norms, as runs with --no-gradient-norm do">];
 }
 
 #endif // DYNA_PASSES_PLAN_PASSES_TD

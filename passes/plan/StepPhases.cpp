@@ -204,7 +204,8 @@ static std::vector<int64_t> miniBatchOf(exec::StepOp op) {
 
 LogicalResult mlir::dyna::verifyStep(exec::StepOp op,
                                      const Orchestrated &orchestrated,
-                                     int64_t limit) {
+                                     int64_t limit,
+                                     const ::dyna::UpdateRules &updates) {
   auto plans = exec::plansOf(op);
   for (exec::PlanOp plan : plans)
     if (failed(exec::requireComplete(plan)))
@@ -216,7 +217,8 @@ LogicalResult mlir::dyna::verifyStep(exec::StepOp op,
   const plan::StepPlan step = exec::exportStep(op);
   auto proven = ::dyna::VerifiedStep::prove(
       orchestrated.switches, step, miniBatchOf(op),
-      static_cast<int64_t>(plans.back().getTargetTokens()), limits, &position);
+      static_cast<int64_t>(plans.back().getTargetTokens()), limits, &position,
+      updates);
   if (proven.isOk()) {
     // What would look at gradients between steps are runs alone.
     if (Status status = ::dyna::checkUpdated(step); !status.isOk())

@@ -45,7 +45,8 @@ LogicalResult joinStep(exec::StepOp op, const Orchestrated &orchestrated);
 
 /// What `dyna-verify-plan` checks of one step. A negative limit is none.
 LogicalResult verifyStep(exec::StepOp op, const Orchestrated &orchestrated,
-                         int64_t limit = -1);
+                         int64_t limit = -1,
+                         const ::dyna::UpdateRules &updates = {});
 
 } // namespace mlir::dyna
 

@@ -52,8 +52,8 @@ std::vector<int64_t> mlir::dyna::lengthsOf(exec::PlanOp op) {
 }
 
 LogicalResult mlir::dyna::verifyPlan(exec::PlanOp op,
-                                     const ::dyna::Model &model,
-                                     int64_t limit) {
+                                     const ::dyna::Model &model, int64_t limit,
+                                     const ::dyna::UpdateRules &updates) {
   if (failed(exec::requireComplete(op)))
     return failure();
   if (!op.getGraphAttr())
@@ -69,6 +69,7 @@ LogicalResult mlir::dyna::verifyPlan(exec::PlanOp op,
   options.dynamicLimit =
       limit < 0 ? std::numeric_limits<int64_t>::max() : limit;
   options.failedAt = &position;
+  options.updates = updates;
   ::dyna::Status status =
       ::dyna::verifyPlan(*graph, exec::exportPlan(op), lengthsOf(op), options);
   if (status.isOk())
@@ -102,10 +103,17 @@ struct VerifyPlan : mlir::dyna::impl::VerifyPlanBase<VerifyPlan> {
     }
     const int64_t most = *bytes > 0 ? *bytes : -1;
     for (auto plan : getOperation().getOps<exec::PlanOp>())
-      if (!exec::findPhase(plan) && failed(verifyPlan(plan, *model, most)))
+      if (!exec::findPhase(plan) &&
+          failed(verifyPlan(plan, *model, most, updates())))
         signalPassFailure();
     if (failed(verifySteps(*model, most)))
       signalPassFailure();
+  }
+
+  ::dyna::UpdateRules updates() const {
+    ::dyna::UpdateRules rules;
+    rules.needsNorms = !withoutNorms;
+    return rules;
   }
 
   /// Of an orchestration without steps, its switches are.
@@ -124,7 +132,7 @@ struct VerifyPlan : mlir::dyna::impl::VerifyPlanBase<VerifyPlan> {
       return failure();
     LogicalResult result = success();
     for (exec::StepOp step : steps)
-      if (failed(verifyStep(step, *orchestrated, most)))
+      if (failed(verifyStep(step, *orchestrated, most, updates())))
         result = failure();
     return result;
   }

@@ -18,11 +18,10 @@ static Status exchangeParameters(Run &run, const Instruction &i) {
   if (!op.starts)
     return exchange.wait(i.layer, stream);
   std::vector<RankExchange::ParameterData> parameters;
-  const auto &list = run.view().layer(i.layer).parameters();
-  for (int slot = 0; slot < list.size(); ++slot) {
-    int p = list.Get(slot);
-    if (!run.view().updates(i.layer, slot) || run.view().place(p).holders == 1)
+  for (int slot : run.view().sharedSlots(i.layer)) {
+    if (!exchangesSlot(i, slot))
       continue;
+    int p = run.view().layer(i.layer).parameters(slot);
     ParameterPart part =
         gathers ? valuePart(seat.model(), p) : ParameterPart::Gradient;
     parameters.push_back(
@@ -34,6 +33,7 @@ static Status exchangeParameters(Run &run, const Instruction &i) {
 
 /// By layer, so that the sum over layers is taken in one order everywhere.
 static Status combineNorms(Run &run) {
+  run.hasNorm = true;
   DYNA_RETURN_IF_ERROR(noteLosses(run));
   return run.seat.exchange()->sum(run.machine.result(run.normIndex(0)),
                                   run.view().layers(),

@@ -440,6 +440,8 @@ Status Executor::runProgram(Run &run) {
     if (options_.transport)
       DYNA_RETURN_IF_ERROR(options_.transport->progress());
   }
+  if (run.hasNorm && !run.isScaled)
+    DYNA_RETURN_IF_ERROR(clipGradient(run));
   result.busySeconds = std::chrono::duration<double>(busy).count();
   result.switchSeconds = std::chrono::duration<double>(switched).count();
   return Status::ok();

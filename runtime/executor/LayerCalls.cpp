@@ -194,8 +194,7 @@ Status noteLosses(Run &run) {
       run.machine.result(run.normIndex(0))));
 }
 
-/// The norm of the whole gradient, and from it the factor of clipping.
-static Status clip(Run &run) {
+Status clipGradient(Run &run) {
   run.isScaled = true;
   if (!run.hasNorm)
     return run.scalars.clip > 0
@@ -214,7 +213,7 @@ static Status clip(Run &run) {
 
 static Status callUpdate(Run &run, const Instruction &i) {
   if (!run.isScaled)
-    DYNA_RETURN_IF_ERROR(clip(run));
+    DYNA_RETURN_IF_ERROR(clipGradient(run));
   std::vector<dyna_tensor> params, in;
   const auto &list = run.view().layer(i.layer).parameters();
   for (int slot = 0; slot < list.size(); ++slot) {

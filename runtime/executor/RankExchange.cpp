@@ -82,6 +82,8 @@ Status RankExchange::message(const Instruction &i, void *data, int64_t bytes,
     messages_.erase(found);
     return transport_.wait(ticket, stream, transport_.deadline());
   }
+  // The last tags are those of switches (SwitchCarrier.cpp).
+  static_assert(2 * plan::maxMicroBatches < Transport::kLargestTag - 8);
   int32_t tag = 2 * i.microBatch + (op.isGradient() ? 1 : 0);
   int peer = graph_.peerOf(rank(), op.stagesOn());
   DYNA_ASSIGN_OR_RETURN(
@@ -106,7 +108,8 @@ template <typename Make>
 Status RankExchange::start(int layer,
                            const std::vector<ParameterData> &parameters,
                            Make make, void *stream) {
-  // In the order of the parameters, which all ranks share.
+  // In the order of the layer; ranks of one group have their layers in common, or
+  // start each parameter that they share by itself (ProgramWriter.h).
   std::vector<std::pair<Group *, std::vector<Collective>>> calls;
   for (const ParameterData &parameter : parameters) {
     Group *group = holders_[parameter.parameter];

@@ -84,6 +84,11 @@ struct Run {
 Status execute(Run &run, const plan::Instruction &i);
 Status exchange(Run &run, const plan::Instruction &i);
 
+/// The norm of the whole gradient, and from it the factor of clipping: before the
+/// first update, or at the end of a program that has a norm and updates nothing, as
+/// that of a rank without parameters. All ranks know then if a step is finite.
+Status clipGradient(Run &run);
+
 /// A loss that is not finite, of this phase or one before, makes the norm no
 /// number, so that every rank knows of it before anything is updated.
 Status noteLosses(Run &run);

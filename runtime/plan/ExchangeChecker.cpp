@@ -146,6 +146,11 @@ private:
     return isSameCall(i, j);
   }
 
+  /// Parameters that one instruction exchanges with one group are one call.
+  static bool isSameAsBefore(const std::vector<Wire::Entry> &side, size_t k) {
+    return k > 0 && side[k].instruction == side[k - 1].instruction;
+  }
+
   Status compareMembers(const Wire &wire) const {
     size_t first = 0;
     while (wire.sides[first].empty())
@@ -157,7 +162,8 @@ private:
       int rank = wire.ranks[side];
       size_t k = 0;
       while (k < std::min(got.size(), expected.size()) &&
-             isSame(firstRank, expected[k], rank, got[k]))
+             isSame(firstRank, expected[k], rank, got[k]) &&
+             isSameAsBefore(expected, k) == isSameAsBefore(got, k))
         ++k;
       if (k == got.size() && k == expected.size())
         continue;

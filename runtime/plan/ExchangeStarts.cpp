@@ -138,13 +138,12 @@ private:
   /// one call, as RankExchange makes them.
   void collectParameters(int rank, int index) {
     const RankView &own = view(rank);
-    int layer = at(rank, index).layer;
-    const auto &list = own.layer(layer).parameters();
+    const Instruction &i = at(rank, index);
     std::vector<std::pair<int, int>> parameters; // wire, parameter
-    for (int slot = 0; slot < list.size(); ++slot) {
-      int p = list.Get(slot);
-      if (!own.updates(layer, slot) || own.place(p).holders == 1)
+    for (int slot : own.sharedSlots(i.layer)) {
+      if (!exchangesSlot(i, slot))
         continue;
+      int p = own.layer(i.layer).parameters(slot);
       if (holderEnds_[p].wire < 0)
         holderEnds_[p] = holderEnd(rank, p);
       parameters.push_back({holderEnds_[p].wire, p});

@@ -59,6 +59,7 @@ constexpr unsigned MicroBatch = bit(Field::MicroBatch);
 constexpr unsigned Recompute = bit(Field::Recompute);
 constexpr unsigned Phase = bit(Field::Phase);
 constexpr unsigned Bucket = bit(Field::Bucket);
+constexpr unsigned Parameter = bit(Field::Parameter);
 constexpr unsigned needs(unsigned field) { return field | field << fieldCount; }
 
 constexpr int nothing = -1;
@@ -143,7 +144,7 @@ const Row &rowOf(Instruction::Op op) {
 
 const char *fieldName(Field field) {
   static const char *const names[] = {"layer", "micro_batch", "recompute",
-                                      "phase", "bucket"};
+                                      "phase", "bucket",      "parameter"};
   static_assert(sizeof(names) / sizeof(*names) == fieldCount);
   return names[static_cast<int>(field)];
 }
@@ -181,6 +182,8 @@ int64_t fieldOf(const Instruction &i, Field field) {
     return i.phase;
   case Field::Bucket:
     return i.bucket;
+  case Field::Parameter:
+    return i.parameter;
   }
   return 0;
 }
@@ -202,13 +205,17 @@ void setField(Instruction &i, Field field, int64_t value) {
   case Field::Bucket:
     i.bucket = static_cast<int>(value);
     break;
+  case Field::Parameter:
+    i.parameter = static_cast<int>(value);
+    break;
   }
 }
 
 bool plan::operator==(const Instruction &a, const Instruction &b) {
   return a.op == b.op && a.layer == b.layer && a.microBatch == b.microBatch &&
          a.recompute == b.recompute && a.phase == b.phase &&
-         a.bucket == b.bucket && a.places == b.places;
+         a.bucket == b.bucket && a.parameter == b.parameter &&
+         a.places == b.places;
 }
 
 bool plan::operator==(const PhasePlaces &a, const PhasePlaces &b) {
@@ -303,6 +310,8 @@ std::string describeInstruction(const Instruction &instruction) {
   if (hasField(instruction.op, Field::Bucket))
     text += formatText(" phase %d bucket %d", instruction.phase,
                        instruction.bucket);
+  if (instruction.parameter != 0)
+    text += formatText(" parameter %d", instruction.parameter);
   return text;
 }
 

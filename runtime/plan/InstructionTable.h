@@ -19,8 +19,8 @@ namespace dyna {
 //===----------------------------------------------------------------------===//
 
 /// In the order in which they are written.
-enum class Field { Layer, MicroBatch, Recompute, Phase, Bucket };
-constexpr int fieldCount = static_cast<int>(Field::Bucket) + 1;
+enum class Field { Layer, MicroBatch, Recompute, Phase, Bucket, Parameter };
+constexpr int fieldCount = static_cast<int>(Field::Parameter) + 1;
 
 const char *fieldName(Field field);
 int64_t fieldOf(const plan::Instruction &instruction, Field field);
@@ -146,6 +146,12 @@ int roleOf(const plan::Instruction &instruction);
 /// by it, not by names of instructions.
 enum class Pass { None, Forward, Recompute, Backward, Weight, Update };
 Pass passOf(plan::Instruction::Op op);
+
+/// Whether a start of an exchange of parameters includes the parameter at this
+/// slot of its layer.
+inline bool exchangesSlot(const plan::Instruction &instruction, int slot) {
+  return instruction.parameter == 0 || instruction.parameter == slot + 1;
+}
 
 /// Whether it works on a micro-batch; the others on parameters.
 inline bool isPerMicroBatch(plan::Instruction::Op op) {

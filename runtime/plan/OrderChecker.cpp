@@ -46,8 +46,14 @@ private:
     Messages activation, gradient;
     std::vector<LayerState> layers;
   };
+  /// Of what a layer shares with other ranks.
+  struct Exchange {
+    std::vector<int> started; ///< slots
+    bool isWaitedFor = false;
+    bool isUnderWay() const { return !started.empty() && !isWaitedFor; }
+  };
   struct Parameters {
-    int reduced = 0, gathered = 0; ///< 0, 1 started, 2 waited for
+    Exchange reduced, gathered;
     bool normed = false, updated = false, cast = false;
   };
 
@@ -61,10 +67,12 @@ private:
   Status parameters(const Instruction &i);
   Status gather(const Instruction &i);
   Status reduce(const Instruction &i);
+  Status follow(const Instruction &i, Exchange &exchange) const;
   Status combine();
+  Status checkNorms() const;
   Status checkGathered(int layer) const;
   Status checkNotGathering(int layer) const;
-  Status checkGradients(int layer) const;
+  Status checkGradients(const Instruction &i) const;
   bool receives() const { return view_.firstLayer() > 0; }
   bool sends() const { return view_.endLayer() < view_.layers(); }
   Progress &progress(const Instruction &i) {
@@ -285,7 +293,8 @@ Status ProgramOrder::checkGathered(int layer) const {
   if (!view_.zero() || part_.isSwitched)
     return Status::ok();
   for (int p : view_.layer(layer).parameters())
-    if (view_.place(p).holders > 1 && parameters_[view_.owner(p)].gathered < 2)
+    if (view_.place(p).holders > 1 &&
+        !parameters_[view_.owner(p)].gathered.isWaitedFor)
       return refuse(PlanRule::Updated,
                     "the rows of '" + view_.parameter(p).name() +
                         "' that other ranks updated are not gathered yet");
@@ -295,36 +304,68 @@ Status ProgramOrder::checkGathered(int layer) const {
 /// One exchange of a parameter at a time, and nothing writes its rows before
 /// they have gone to the other ranks.
 Status ProgramOrder::checkNotGathering(int layer) const {
-  return parameters_[layer].gathered == 1
+  return parameters_[layer].gathered.isUnderWay()
              ? refuse(PlanRule::Updated,
                       "the rows of this layer are still being gathered")
              : Status::ok();
 }
 
+/// Each parameter starts once, alone or with all others of its layer; the wait
+/// follows all of them.
+Status ProgramOrder::follow(const Instruction &i, Exchange &exchange) const {
+  const bool gathers = exchangeOf(i.op).kind == ExchangeKind::Gather;
+  const std::vector<int> shared = view_.sharedSlots(i.layer);
+  if (!exchangeOf(i.op).starts) {
+    if (exchange.started.empty() || exchange.isWaitedFor)
+      return refuse(PlanRule::Updated, "not started, or waited for twice");
+    if (exchange.started.size() < shared.size())
+      return refuse(PlanRule::Updated,
+                    formatText("waited for when %d of the %d parameters that "
+                               "the layer shares are started",
+                               exchange.started.size(), shared.size()));
+    exchange.isWaitedFor = true;
+    return Status::ok();
+  }
+  bool startsAny = false;
+  for (int slot : shared) {
+    if (!exchangesSlot(i, slot))
+      continue;
+    if (std::count(exchange.started.begin(), exchange.started.end(), slot) > 0)
+      return refuse(PlanRule::Updated,
+                    gathers ? "gathered twice" : "reduced twice");
+    exchange.started.push_back(slot);
+    startsAny = true;
+  }
+  return startsAny ? Status::ok()
+                   : refuse(PlanRule::Updated,
+                            formatText("this layer updates no parameter %d "
+                                       "that other ranks have too",
+                                       i.parameter));
+}
+
 Status ProgramOrder::gather(const Instruction &i) {
-  int &stage = parameters_[i.layer].gathered;
-  bool starts = exchangeOf(i.op).starts;
   if (part_.isSwitched)
     return refuse(PlanRule::Switched,
                   "values that come by a switch are not gathered");
   if (!view_.zero() || !view_.sharesParameters(i.layer))
     return refuse(PlanRule::Updated,
                   "this layer has no rows that other ranks update");
-  if (stage != (starts ? 0 : 1))
-    return refuse(PlanRule::Updated, starts
-                                         ? "gathered twice"
-                                         : "not started, or waited for twice");
-  ++stage;
-  return Status::ok();
+  if (parameters_[i.layer].reduced.isUnderWay())
+    return refuse(PlanRule::Updated,
+                  "the gradients of this layer are still being reduced");
+  return follow(i, parameters_[i.layer].gathered);
 }
 
-/// All of the rank's micro-batches have added to what the layer updates.
-Status ProgramOrder::checkGradients(int layer) const {
+/// All of the rank's micro-batches have added to what the instruction uses of what
+/// its layer updates.
+Status ProgramOrder::checkGradients(const Instruction &i) const {
+  const auto &own = view_.layer(i.layer).parameters();
   for (int l = view_.firstLayer(); l < view_.endLayer(); ++l) {
     const auto &list = view_.layer(l).parameters();
-    bool adds = l == layer || std::any_of(list.begin(), list.end(), [&](int p) {
-                  return view_.owner(p) == layer;
-                });
+    bool adds = std::any_of(list.begin(), list.end(), [&](int p) {
+      return view_.owner(p) == i.layer &&
+             (i.parameter == 0 || own.Get(i.parameter - 1) == p);
+    });
     if (!adds)
       continue;
     for (int m : microBatches_) {
@@ -346,24 +387,22 @@ Status ProgramOrder::checkGradients(int layer) const {
 }
 
 Status ProgramOrder::reduce(const Instruction &i) {
-  int &stage = parameters_[i.layer].reduced;
-  bool starts = exchangeOf(i.op).starts;
   if (!view_.sharesParameters(i.layer))
     return refuse(PlanRule::Updated,
                   "no other rank has the parameters that this layer updates");
-  if (stage != (starts ? 0 : 1))
-    return refuse(PlanRule::Updated, starts
-                                         ? "reduced twice"
-                                         : "not started, or waited for twice");
-  ++stage;
-  if (starts)
-    DYNA_RETURN_IF_ERROR(checkNotGathering(i.layer));
-  return starts ? checkGradients(i.layer) : Status::ok();
+  DYNA_RETURN_IF_ERROR(follow(i, parameters_[i.layer].reduced));
+  if (!exchangeOf(i.op).starts)
+    return Status::ok();
+  DYNA_RETURN_IF_ERROR(checkNotGathering(i.layer));
+  return checkGradients(i);
 }
 
 Status ProgramOrder::combine() {
   if (part_.isSwitched)
     return refuse(PlanRule::Switched, "only home updates parameters");
+  if (view_.ranks() == 1)
+    return refuse(PlanRule::Updated,
+                  "the only rank has no norms to combine with those of others");
   if (combined_)
     return refuse(PlanRule::Updated, "the norms are combined twice");
   if (updating_)
@@ -374,6 +413,25 @@ Status ProgramOrder::combine() {
                     formatText("the gradient norm of layer %d is missing", l));
   combined_ = true;
   return Status::ok();
+}
+
+/// A step whose gradient is not finite must be known before the first update.
+Status ProgramOrder::checkNorms() const {
+  if (!part_.updates.needsNorms || combined_)
+    return Status::ok();
+  for (int l = view_.firstLayer(); l < view_.endLayer(); ++l)
+    if (view_.ownsParameters(l) && !parameters_[l].normed)
+      return refuse(
+          PlanRule::Updated,
+          formatText("updated without the gradient norm of layer %d: a "
+                     "gradient that is not finite would spoil parameters and "
+                     "optimizer state",
+                     l));
+  return view_.ranks() == 1
+             ? Status::ok()
+             : refuse(PlanRule::Updated,
+                      "updated before the gradient norms of the ranks are "
+                      "combined");
 }
 
 Status ProgramOrder::parameters(const Instruction &i) {
@@ -390,8 +448,8 @@ Status ProgramOrder::parameters(const Instruction &i) {
     own.cast = true;
     return Status::ok();
   }
-  DYNA_RETURN_IF_ERROR(checkGradients(layer));
-  if (view_.sharesParameters(layer) && own.reduced < 2)
+  DYNA_RETURN_IF_ERROR(checkGradients(i));
+  if (view_.sharesParameters(layer) && !own.reduced.isWaitedFor)
     return refuse(PlanRule::Updated,
                   "the gradients of the ranks are not reduced yet");
   if (i.op == Instruction::GRAD_NORM) {
@@ -402,6 +460,7 @@ Status ProgramOrder::parameters(const Instruction &i) {
     own.normed = true;
     return Status::ok();
   }
+  DYNA_RETURN_IF_ERROR(checkNorms());
   updating_ = true;
   if (own.updated)
     return refuse(PlanRule::Updated, "updated twice");
@@ -453,13 +512,19 @@ Status ProgramOrder::finish() const {
                              [](const Parameters &p) { return p.normed; });
   for (int l = view_.firstLayer(); l < view_.endLayer(); ++l) {
     const Parameters &own = parameters_[l];
-    if (own.reduced == 1 || own.gathered == 1)
+    if (own.reduced.isUnderWay() || own.gathered.isUnderWay())
       return refuse(PlanRule::Updated,
                     formatText("an exchange of the parameters of layer %d is "
                                "never waited for",
                                l));
     if (!view_.ownsParameters(l))
       continue;
+    const bool mustUpdate = part_.updates.mustUpdate && !part_.isSwitched;
+    if (mustUpdate && !own.updated)
+      return refuse(PlanRule::Updated,
+                    formatText("layer %d is not updated: the gradients of the "
+                               "step are lost",
+                               l));
     if (updating_ && !own.updated)
       return refuse(PlanRule::Updated,
                     formatText("layer %d is not updated, but others are", l));

@@ -10,6 +10,7 @@
 #define DYNA_RUNTIME_PLAN_ORDERCHECKER_H
 
 #include "runtime/plan/RankView.h"
+#include "runtime/plan/UpdateRules.h"
 
 #include <memory>
 #include <vector>
@@ -23,6 +24,7 @@ public:
   /// As VerifyOptions has it.
   struct Part {
     bool isPhase = false, isSwitched = false;
+    UpdateRules updates = {};
   };
   /// `view` is the rank's, `microBatches` are those of its replica, in order.
   /// Both must outlive the checker.

@@ -44,6 +44,9 @@ struct MicroBatch {
   int replica = 0; ///< the data-parallel coordinate of the ranks that run it
 };
 
+/// Micro-batches of a plan, at most: each has tags of its own in a transport.
+constexpr int maxMicroBatches = 1 << 20;
+
 /// Places are multiples of it.
 constexpr int64_t placeAlignment = DYNA_BLOCK_ALIGNMENT;
 /// A block that lies nowhere: there is none.
@@ -72,6 +75,9 @@ struct Instruction {
   /// which of its buckets.
   int phase = 0;
   int bucket = 0;
+  /// The k-th parameter of the layer, counted from 1, is exchanged alone; 0: all
+  /// that the layer shares.
+  int parameter = 0;
   /// Bytes from the start of the dynamic region (everything in the arena behind
   /// the persistent part) at which the blocks lie that the instruction takes, in
   /// the order of its row; `noPlace` for those that are not there.

@@ -9,6 +9,8 @@
 #include "runtime/plan/Plan.pb.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -24,30 +26,54 @@ Status bad(const std::string &what) {
 }
 
 //===----------------------------------------------------------------------===//
+// Columns
+//===----------------------------------------------------------------------===//
+
+using List = google::protobuf::RepeatedField<int32_t>;
+
+/// Where a program has the values of a field.
+struct Column {
+  Field field;
+  const List &(plan::file::Program::*values)() const;
+  List *(plan::file::Program::*edit)();
+  const char *name;
+  bool mayBeLeftOut; ///< where all of them are 0
+};
+
+constexpr Column columns[] = {
+#define DYNA_COLUMN(field, list, name, mayBeLeftOut)                           \
+  {Field::field, &plan::file::Program::list,                                   \
+   &plan::file::Program::mutable_##list, name, mayBeLeftOut}
+    DYNA_COLUMN(Layer, layers, "layers", false),
+    DYNA_COLUMN(MicroBatch, micro_batches, "micro-batches", false),
+    DYNA_COLUMN(Recompute, recompute, "recompute modes", true),
+    DYNA_COLUMN(Phase, phases, "phases", false),
+    DYNA_COLUMN(Bucket, buckets, "buckets", false),
+    DYNA_COLUMN(Parameter, parameters, "parameters", true),
+#undef DYNA_COLUMN
+};
+static_assert(std::size(columns) == fieldCount, "a field has no column");
+
+//===----------------------------------------------------------------------===//
 // Out
 //===----------------------------------------------------------------------===//
 
 plan::file::Program columnsOf(const plan::RankProgram &program) {
-  plan::file::Program columns;
-  bool recomputes = false;
-  for (const Instruction &i : program.instructions) {
-    columns.mutable_instructions()->push_back(static_cast<char>(i.op));
-    if (hasField(i.op, Field::Layer))
-      columns.add_layers(i.layer);
-    if (hasField(i.op, Field::MicroBatch))
-      columns.add_micro_batches(i.microBatch);
-    if (hasField(i.op, Field::Phase))
-      columns.add_phases(i.phase);
-    if (hasField(i.op, Field::Bucket))
-      columns.add_buckets(i.bucket);
-    if (hasField(i.op, Field::Recompute)) {
-      columns.add_recompute(i.recompute);
-      recomputes |= i.recompute != plan::RECOMPUTE_NONE;
-    }
+  plan::file::Program out;
+  for (const Instruction &i : program.instructions)
+    out.mutable_instructions()->push_back(static_cast<char>(i.op));
+  for (const Column &column : columns) {
+    List &values = *(out.*column.edit)();
+    bool hasAny = !column.mayBeLeftOut;
+    for (const Instruction &i : program.instructions)
+      if (hasField(i.op, column.field)) {
+        values.Add(static_cast<int32_t>(fieldOf(i, column.field)));
+        hasAny |= fieldOf(i, column.field) != 0;
+      }
+    if (!hasAny)
+      values.Clear();
   }
-  if (!recomputes)
-    columns.clear_recompute();
-  return columns;
+  return out;
 }
 
 void writeMicroBatch(const plan::MicroBatch &microBatch,
@@ -158,52 +184,43 @@ StatusOr<plan::MicroBatch> readMicroBatch(const plan::file::MicroBatch &in) {
   return microBatch;
 }
 
-/// The next element of a column.
-template <typename List>
-Status take(const List &list, int &at, const char *name, int64_t &value) {
-  if (at == list.size())
+/// The next element of a list.
+template <typename Values>
+Status take(const Values &values, int &at, const char *name, int64_t &value) {
+  if (at == values.size())
     return bad(formatText("a program has %d %s, too few for its instructions",
                           at, name));
-  value = list.Get(at++);
+  value = values.Get(at++);
   return Status::ok();
 }
 
 StatusOr<std::vector<Instruction>>
-readProgram(const plan::file::Program &columns) {
+readProgram(const plan::file::Program &program) {
   std::vector<Instruction> instructions;
-  if (columns.instructions().size() > maxPlanInstructions)
+  if (program.instructions().size() > maxPlanInstructions)
     return bad(
         formatText("it has more than %d instructions", maxPlanInstructions));
-  int layer = 0, microBatch = 0, recompute = 0, phase = 0, bucket = 0;
-  for (char number : columns.instructions()) {
+  std::array<int, fieldCount> at = {};
+  for (char number : program.instructions()) {
     Instruction &i = instructions.emplace_back();
     i.op = static_cast<Instruction::Op>(number);
     if (i.op == Instruction::OP_UNKNOWN || i.op > Instruction::Op_MAX)
       return bad(formatText("it has an instruction of the unknown number %d",
                             static_cast<unsigned char>(number)));
-    for (int number = 0; number < fieldCount; ++number) {
-      auto field = static_cast<Field>(number);
-      if (!hasField(i.op, field))
+    for (const Column &column : columns) {
+      const List &values = (program.*column.values)();
+      const bool isLeftOut = column.mayBeLeftOut && values.empty();
+      if (!hasField(i.op, column.field) || isLeftOut)
         continue;
       int64_t value = 0;
-      if (field == Field::Layer)
-        DYNA_RETURN_IF_ERROR(take(columns.layers(), layer, "layers", value));
-      else if (field == Field::MicroBatch)
-        DYNA_RETURN_IF_ERROR(
-            take(columns.micro_batches(), microBatch, "micro-batches", value));
-      else if (field == Field::Phase)
-        DYNA_RETURN_IF_ERROR(take(columns.phases(), phase, "phases", value));
-      else if (field == Field::Bucket)
-        DYNA_RETURN_IF_ERROR(take(columns.buckets(), bucket, "buckets", value));
-      else if (columns.recompute_size() != 0)
-        DYNA_RETURN_IF_ERROR(
-            take(columns.recompute(), recompute, "recompute modes", value));
-      if (field == Field::Recompute &&
+      DYNA_RETURN_IF_ERROR(
+          take(values, at[static_cast<int>(column.field)], column.name, value));
+      if (column.field == Field::Recompute &&
           (value < 0 || value > plan::Recompute_MAX))
         return bad(formatText("it has a recompute mode of the unknown number "
                               "%d",
                               value));
-      setField(i, field, value);
+      setField(i, column.field, value);
     }
   }
   return instructions;
@@ -237,9 +254,8 @@ Status readPlaces(const plan::file::Rank &in,
 Status readRanks(const plan::file::Plan &file, plan::Plan &plan,
                  int64_t &instructions) {
   std::vector<std::vector<Instruction>> programs;
-  for (const plan::file::Program &columns : file.programs()) {
-    DYNA_ASSIGN_OR_RETURN(std::vector<Instruction> program,
-                          readProgram(columns));
+  for (const plan::file::Program &own : file.programs()) {
+    DYNA_ASSIGN_OR_RETURN(std::vector<Instruction> program, readProgram(own));
     programs.push_back(std::move(program));
   }
   for (const plan::file::Rank &rank : file.ranks()) {
@@ -277,11 +293,11 @@ void encode(const plan::Plan &plan, bool mayList, plan::file::Plan &file) {
     writeMicroBatch(microBatch, *file.add_micro_batches());
   std::map<std::string, int> programs;
   for (const plan::RankProgram &program : plan.ranks) {
-    plan::file::Program columns = columnsOf(program);
+    plan::file::Program own = columnsOf(program);
     auto [found, isNew] = programs.insert(
-        {columns.SerializeAsString(), static_cast<int>(programs.size())});
+        {own.SerializeAsString(), static_cast<int>(programs.size())});
     if (isNew)
-      *file.add_programs() = std::move(columns);
+      *file.add_programs() = std::move(own);
     plan::file::Rank &rank = *file.add_ranks();
     rank.set_program(found->second);
     rank.set_dynamic_bytes(program.dynamicBytes);

@@ -93,6 +93,10 @@ Status checkPadding(const Model &model, int m, const plan::Segment &segment) {
 Status checkSegments(const Model &model, const plan::Plan &plan,
                      const std::vector<int64_t> &lengths) {
   std::vector<char> seen(lengths.size(), 0);
+  if (plan.microBatches.size() > static_cast<size_t>(plan::maxMicroBatches))
+    return refuse(PlanRule::Covered,
+                  formatText("has %d micro-batches, at most %d are possible",
+                             plan.microBatches.size(), plan::maxMicroBatches));
   for (int m = 0; m < plan.microBatchCount(); ++m) {
     int64_t tokens = 0;
     for (const plan::Segment &segment : plan.microBatches[m].segments) {
@@ -162,6 +166,11 @@ Status checkInstructions(const RankView &view, const plan::Plan &plan,
     }
     if (i.layer < 0 || i.layer >= view.layers())
       return bad(formatText(": there are %d layers", view.layers()));
+    if (hasField(i.op, Field::Parameter) && view.hasLayer(i.layer) &&
+        (i.parameter < 0 ||
+         i.parameter > view.layer(i.layer).parameters_size()))
+      return bad(formatText(": its layer has %d parameters",
+                            view.layer(i.layer).parameters_size()));
     bool isMessage = exchangeOf(i.op).isMessage();
     if (namesLayer(i.op) && !isMessage && !view.hasLayer(i.layer))
       return bad(formatText(": this rank has layers %d to %d",
@@ -210,8 +219,9 @@ Status verifyProgram(const RankView &view, const plan::Plan &plan, int rank,
   if (Status status = checkInstructions(view, plan, program, index);
       !status.isOk())
     return at(options, rank, index, status);
-  auto order = OrderChecker::create(view, microBatches,
-                                    {options.isPhase, options.isSwitched});
+  auto order = OrderChecker::create(
+      view, microBatches,
+      {options.isPhase, options.isSwitched, options.updates});
   ProgramBlocks blocks(view, plan, program);
   MemoryChecker memory(blocks, program.dynamicBytes);
   for (index = 0; index < program.count(); ++index) {

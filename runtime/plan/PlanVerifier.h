@@ -10,6 +10,7 @@
 // - (P2) segments name samples of the mini-batch, none longer than the model's
 //   positions, and cover every token once; one that is longer than its sample is
 //   padded behind it, where no token looks; `target_tokens` counts its targets;
+//   there are at most `maxMicroBatches`;
 // - (P3) either every micro-batch passes every layer of every stage forward and
 //   backward, or every micro-batch is evaluated by every layer: exactly once
 //   and in order; what crosses between stages is sent after it was made and
@@ -17,10 +18,12 @@
 // - (P4) recomputation happens before backward where forward did not keep all,
 //   and only there;
 // - (P5) all parameters are updated once, after all micro-batches have given
-//   their gradients, these are reduced over the ranks that share them, and
-//   norms are known, or none is on any rank; with ZeRO, layers run after the
-//   rows of other ranks were gathered, and nothing else happens to a parameter
-//   meanwhile;
+//   their gradients, and these are reduced over the ranks that share them. The
+//   gradient norms of all layers, of several ranks combined, are known before
+//   the first update: a step that is not finite changes nothing. Whoever wants
+//   no norms says so (UpdateRules), and then no rank has one. With ZeRO, layers
+//   run after the rows of other ranks were gathered. A parameter is in one
+//   exchange at a time, and nothing writes it meanwhile;
 // - (P6) nothing is read that is not there: blocks are used after they were
 //   taken and before they were given back, and all are given back; fields that
 //   an instruction has not (`Instructions.def`) are 0, and it states a place for
@@ -50,6 +53,7 @@
 #define DYNA_RUNTIME_PLAN_PLANVERIFIER_H
 
 #include "runtime/plan/ExchangeChecker.h"
+#include "runtime/plan/UpdateRules.h"
 
 #include <vector>
 
@@ -76,6 +80,7 @@ struct VerifyOptions {
   ExchangeStarts *starts = nullptr;
   /// Set by a failure, if given.
   PlanPosition *failedAt = nullptr;
+  UpdateRules updates = {};
 };
 
 /// `lengths[i]`: tokens of sample i of the mini-batch. Linear in the number of

@@ -54,11 +54,16 @@ bool RankView::ownsParameters(int index) const {
 }
 
 bool RankView::sharesParameters(int index) const {
+  return !sharedSlots(index).empty();
+}
+
+std::vector<int> RankView::sharedSlots(int index) const {
+  std::vector<int> slots;
   for (int slot = 0; slot < layer(index).parameters_size(); ++slot)
     if (updates(index, slot) &&
         place(layer(index).parameters(slot)).holders > 1)
-      return true;
-  return false;
+      slots.push_back(slot);
+  return slots;
 }
 
 int64_t RankView::rowsOf(const plan::TensorSpec &spec,

@@ -131,6 +131,8 @@ public:
   bool ownsParameters(int layer) const;
   /// Whether a parameter that the layer updates has other holders.
   bool sharesParameters(int layer) const;
+  /// Slots of the parameters that the layer updates and other ranks hold too.
+  std::vector<int> sharedSlots(int layer) const;
 
   //===--------------------------------------------------------------------===//
   // Memory of one layer and micro-batch

@@ -354,20 +354,21 @@ StatusOr<VerifiedStep>
 VerifiedStep::prove(const SwitchTable &switches, plan::StepPlan step,
                     const std::vector<int64_t> &lengths, int64_t targets,
                     const std::vector<int64_t> &regionLimits,
-                    StepPosition *failedAt) {
+                    StepPosition *failedAt, const UpdateRules &updates) {
   StepPosition unasked;
   return proveFor(switches, std::move(step), std::nullopt, lengths, targets,
-                  regionLimits, failedAt ? *failedAt : unasked);
+                  regionLimits, updates, failedAt ? *failedAt : unasked);
 }
 
 StatusOr<VerifiedStep>
 VerifiedStep::proveRanks(const SwitchTable &switches, plan::StepPlan step,
                          const std::vector<int> &ranks,
                          const std::vector<int64_t> &lengths, int64_t targets,
-                         const std::vector<int64_t> &regionLimits) {
+                         const std::vector<int64_t> &regionLimits,
+                         const UpdateRules &updates) {
   StepPosition unasked;
   return proveFor(switches, std::move(step), ranks, lengths, targets,
-                  regionLimits, unasked);
+                  regionLimits, updates, unasked);
 }
 
 /// A phase by itself. `lengths` are of its samples.
@@ -375,7 +376,8 @@ static Status checkPhase(const SwitchTable &switches, const plan::Plan &plan,
                          int graph,
                          const std::optional<std::vector<int>> &ranks,
                          const std::vector<int64_t> &lengths, int64_t targets,
-                         ExchangeStarts &starts, StepPosition &position) {
+                         const UpdateRules &updates, ExchangeStarts &starts,
+                         StepPosition &position) {
   VerifyOptions options;
   options.dynamicLimit = maxBlockBytes;
   options.targets = targets;
@@ -383,6 +385,7 @@ static Status checkPhase(const SwitchTable &switches, const plan::Plan &plan,
   options.isSwitched = graph != switches.home();
   options.starts = &starts;
   options.failedAt = &position.at;
+  options.updates = updates;
   const ExecutableGraph &own = switches.graph(graph);
   Status status = ranks ? verifyRanks(own, plan, *ranks, lengths, options)
                         : verifyPlan(own, plan, lengths, options);
@@ -397,7 +400,7 @@ VerifiedStep::proveFor(const SwitchTable &switches, plan::StepPlan step,
                        const std::optional<std::vector<int>> &ranks,
                        const std::vector<int64_t> &lengths, int64_t targets,
                        const std::vector<int64_t> &regionLimits,
-                       StepPosition &position) {
+                       const UpdateRules &updates, StepPosition &position) {
   DYNA_ASSIGN_OR_RETURN(auto phases, switches.switchesOf(step));
   DYNA_RETURN_IF_ERROR(checkSamples(step, lengths));
   VerifiedStep proven;
@@ -410,7 +413,7 @@ VerifiedStep::proveFor(const SwitchTable &switches, plan::StepPlan step,
     position.phase = k;
     DYNA_RETURN_IF_ERROR(checkPhase(switches, step.phases[k].plan,
                                     phases[k].graph, ranks, lengthsOf[k],
-                                    targets, starts[k], position));
+                                    targets, updates, starts[k], position));
   }
   position = StepPosition();
   DYNA_RETURN_IF_ERROR(checkPurposes(step));

@@ -59,12 +59,11 @@ public:
   /// `regionLimits`: of each rank's region; empty: not limited. `failedAt` is
   /// set by a failure, if given. Linear in instructions and, for each rank, in
   /// what it sends and gets.
-  static StatusOr<VerifiedStep> prove(const SwitchTable &switches,
-                                      plan::StepPlan step,
-                                      const std::vector<int64_t> &lengths,
-                                      int64_t targets,
-                                      const std::vector<int64_t> &regionLimits,
-                                      StepPosition *failedAt = nullptr);
+  static StatusOr<VerifiedStep>
+  prove(const SwitchTable &switches, plan::StepPlan step,
+        const std::vector<int64_t> &lengths, int64_t targets,
+        const std::vector<int64_t> &regionLimits,
+        StepPosition *failedAt = nullptr, const UpdateRules &updates = {});
 
   /// The parts of a training step that some ranks run, as
   /// VerifiedPlan::proveRanks has them: P1 to P8 and P12 to P14 of these ranks,
@@ -72,7 +71,8 @@ public:
   static StatusOr<VerifiedStep>
   proveRanks(const SwitchTable &switches, plan::StepPlan step,
              const std::vector<int> &ranks, const std::vector<int64_t> &lengths,
-             int64_t targets, const std::vector<int64_t> &regionLimits);
+             int64_t targets, const std::vector<int64_t> &regionLimits,
+             const UpdateRules &updates = {});
 
   struct Phase {
     VerifiedPlan plan;
@@ -94,7 +94,8 @@ private:
   proveFor(const SwitchTable &switches, plan::StepPlan step,
            const std::optional<std::vector<int>> &ranks,
            const std::vector<int64_t> &lengths, int64_t targets,
-           const std::vector<int64_t> &regionLimits, StepPosition &position);
+           const std::vector<int64_t> &regionLimits, const UpdateRules &updates,
+           StepPosition &position);
 
   std::vector<Phase> phases_;
   std::vector<std::vector<StepBlock>> blocks_; ///< by rank

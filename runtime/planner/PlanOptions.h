@@ -42,6 +42,9 @@ struct PlanOptions {
   bool splitBackward = false;
   /// End with GRAD_NORM and UPDATE.
   bool update = true;
+  /// Without it updates come without GRAD_NORM: nothing is clipped, and nothing
+  /// notices a gradient that is not finite (P5).
+  bool norms = true;
   /// Of a phase of another graph than home (StepPlan.h): nothing is gathered or
   /// updated, gradients are reduced over their holders.
   bool switched = false;

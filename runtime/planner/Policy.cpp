@@ -172,6 +172,7 @@ StatusOr<Policy> choosePolicy(const CostModel &costs, PlanRequest request) {
                maxMicroBatchTokens);
   policy.microBatches = share / size + (share % size != 0 ? 1 : 0);
   options.splitBackward = request.splitBackward;
+  options.norms = request.norms;
   setInFlight(options, request.inFlight, policy.strategy.pp,
               policy.microBatches, policy.notes);
   noteMicroBatches(policy, positions, policy.notes);

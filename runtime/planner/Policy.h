@@ -45,6 +45,7 @@ struct PlanRequest {
   int64_t longestSample = 0;
   int64_t inFlight = 0;
   bool splitBackward = false;
+  bool norms = true; ///< PlanOptions'
   /// It was asked before, for other micro-batches: what costs lack is known.
   bool isAgain = false;
 };

@@ -10,19 +10,94 @@ namespace dyna {
 
 using plan::Instruction;
 
+/// Parameters of several stages.
+static std::vector<int> spanningParameters(const ExecutableGraph &graph) {
+  std::vector<int> spanning;
+  for (int p = 0; p < graph.model().parameters(); ++p)
+    if (graph.spansStages(p))
+      spanning.push_back(p);
+  return spanning;
+}
+
+/// Layers of a rank that update these, in the order of the first of them.
+static std::vector<int> layersOf(const std::vector<int> &parameters,
+                                 const RankView &view) {
+  std::vector<int> layers;
+  for (int p : parameters)
+    if (view.holds(p) &&
+        std::find(layers.begin(), layers.end(), view.owner(p)) == layers.end())
+      layers.push_back(view.owner(p));
+  return layers;
+}
+
+/// Returns true if every stage that starts whole layers comes to the parameters of
+/// several stages in the order of their numbers.
+static bool areInOrderByLayers(const ExecutableGraph &graph,
+                               const std::vector<int> &spanning) {
+  for (int stage = 0; stage < graph.stages(); ++stage) {
+    const RankView &view = graph.replicaView(graph.rankAt({0, stage, 0}));
+    int last = -1;
+    for (int layer : layersOf(spanning, view))
+      for (int slot : view.sharedSlots(layer)) {
+        const int p = view.layer(layer).parameters(slot);
+        if (!graph.spansStages(p))
+          continue;
+        if (p < last)
+          return false;
+        last = p;
+      }
+  }
+  return true;
+}
+
+/// The parameter of an instruction that exchanges `p` alone.
+static int numberIn(const RankView &view, int layer, int p) {
+  const auto &list = view.layer(layer).parameters();
+  return static_cast<int>(std::find(list.begin(), list.end(), p) -
+                          list.begin()) +
+         1;
+}
+
 ProgramWriter::ProgramWriter(const ExecutableGraph &graph,
                              const PlanOptions &options, plan::Plan &plan,
                              int rank)
-    : view_(graph.replicaView(rank)), options_(options),
+    : graph_(graph), view_(graph.replicaView(rank)), options_(options),
       program_(plan.ranks[rank]), gathering_(view_.layers(), false) {
-  for (int p = 0; p < view_.parameters(); ++p)
-    if (view_.holds(p) && graph.spansStages(p) && !spansStages(view_.owner(p)))
-      spanning_.push_back(view_.owner(p));
+  const std::vector<int> spanning = spanningParameters(graph);
+  if (spanning.size() < 2 || areInOrderByLayers(graph, spanning)) {
+    for (int layer : layersOf(spanning, view_))
+      spanning_.push_back({layer, 0});
+    return;
+  }
+  for (int p : spanning)
+    if (const int layer = view_.owner(p); view_.holds(p))
+      spanning_.push_back({layer, numberIn(view_, layer, p)});
 }
 
 bool ProgramWriter::spansStages(int layer) const {
-  return std::find(spanning_.begin(), spanning_.end(), layer) !=
-         spanning_.end();
+  return std::any_of(spanning_.begin(), spanning_.end(),
+                     [&](const Spanning &one) { return one.layer == layer; });
+}
+
+void ProgramWriter::startSpanning(Instruction::Op op) {
+  for (const Spanning &one : spanning_)
+    add(op, one.layer, 0).parameter = one.parameter;
+}
+
+/// Starts the exchanges of what a layer shares inside its stage.
+void ProgramWriter::startInStage(Instruction::Op op, int layer) {
+  if (!spansStages(layer)) {
+    add(op, layer, 0);
+    return;
+  }
+  const bool isByLayer =
+      std::all_of(spanning_.begin(), spanning_.end(),
+                  [](const Spanning &one) { return one.parameter == 0; });
+  if (isByLayer)
+    return;
+  for (int slot : view_.sharedSlots(layer))
+    if (!graph_.spansStages(view_.layer(layer).parameters(slot)))
+      add(op, layer, 0).parameter = slot + 1;
 }
 
 Instruction &ProgramWriter::add(Instruction::Op op, int layer, int microBatch) {
@@ -122,9 +197,8 @@ void ProgramWriter::evaluate(int m) {
 /// A parameter that several layers use is reduced with the one that updates
 /// it, the first of the rank, which backward reaches last.
 void ProgramWriter::startReduction(int layer) {
-  if (options_.reduces() && view_.sharesParameters(layer) &&
-      !spansStages(layer))
-    add(Instruction::REDUCE_GRADS_START, layer, 0);
+  if (options_.reduces() && view_.sharesParameters(layer))
+    startInStage(Instruction::REDUCE_GRADS_START, layer);
 }
 
 /// From this layer down to the first one.
@@ -142,15 +216,15 @@ void ProgramWriter::forOwners(Instruction::Op op, bool sharedOnly) {
 }
 
 void ProgramWriter::finishReductions() {
-  for (int layer : spanning_)
-    add(Instruction::REDUCE_GRADS_START, layer, 0);
+  startSpanning(Instruction::REDUCE_GRADS_START);
   forOwners(Instruction::REDUCE_GRADS_WAIT, true);
 }
 
 void ProgramWriter::update() {
   finishReductions();
-  forOwners(Instruction::GRAD_NORM, false);
-  if (view_.ranks() > 1)
+  if (options_.norms)
+    forOwners(Instruction::GRAD_NORM, false);
+  if (options_.norms && view_.ranks() > 1)
     add(Instruction::COMBINE_NORM, 0, 0);
   forOwners(Instruction::UPDATE, false);
 }
@@ -158,12 +232,11 @@ void ProgramWriter::update() {
 void ProgramWriter::startGathers() {
   if (!view_.zero() || options_.switched)
     return;
-  for (int layer : spanning_)
-    add(Instruction::GATHER_PARAMS_START, layer, 0);
+  startSpanning(Instruction::GATHER_PARAMS_START);
   for (int l = view_.firstLayer(); l < view_.endLayer(); ++l) {
     gathering_[l] = view_.sharesParameters(l);
-    if (gathering_[l] && !spansStages(l))
-      add(Instruction::GATHER_PARAMS_START, l, 0);
+    if (gathering_[l])
+      startInStage(Instruction::GATHER_PARAMS_START, l);
   }
 }
 

@@ -53,6 +53,8 @@ private:
   void forOwners(plan::Instruction::Op op, bool sharedOnly);
   bool spansStages(int layer) const;
   void startReduction(int layer);
+  void startSpanning(plan::Instruction::Op op);
+  void startInStage(plan::Instruction::Op op, int layer);
   void waitForGather(int layer);
   plan::Recompute mode(int layer, int microBatch) const;
   bool splits(int layer) const;
@@ -60,15 +62,20 @@ private:
   void weightGradients(int microBatch, const std::vector<int> &layers);
   void startReductions(int layer);
 
+  const ExecutableGraph &graph_;
   const RankView &view_;
   const PlanOptions &options_;
   plan::RankProgram &program_;
   std::vector<bool> gathering_; ///< by layer
-  /// Layers that update parameters which other stages hold too. Each stage
-  /// comes to them in an order of its own, and sends and receives in between;
-  /// so that all ranks have one order of what they start, these exchanges stand
-  /// apart, in the order of the parameters.
-  std::vector<int> spanning_;
+  /// Exchanges of parameters that other stages hold too. Each stage comes to them
+  /// in an order of its own layers, and sends and receives in between. All ranks
+  /// need one order of what they start, so these exchanges stand apart, in the
+  /// order of the parameters: layer by layer if that is the order of the
+  /// parameters on every stage, otherwise parameter by parameter.
+  struct Spanning {
+    int layer, parameter; ///< as Instruction has them
+  };
+  std::vector<Spanning> spanning_;
 };
 
 /// The program of the rank at `place` of the graph: its items and messages in

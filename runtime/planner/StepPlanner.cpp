@@ -86,7 +86,9 @@ StatusOr<VerifiedStep> StepPlanner::plan(const std::vector<int64_t> &lengths,
   DYNA_RETURN_IF_ERROR(joinPhases(switches(), trains, step));
   DYNA_RETURN_IF_ERROR(placePhases(switches(), regionBytes_, step));
   return VerifiedStep::prove(switches(), std::move(step), lengths, targets,
-                             regionBytes_);
+                             regionBytes_, /*failedAt=*/nullptr,
+                             {graph(orchestration_.home()).options.norms,
+                              /*mustUpdate=*/trains && update});
 }
 
 double StepPlanner::switchSeconds(const VerifiedStep &step) const {

@@ -10,6 +10,8 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <tuple>
+#include <utility>
 
 namespace dyna {
 
@@ -71,6 +73,7 @@ private:
     place_ = graph_.placeOf(rank);
     view_ = &graph_.replicaView(rank);
     calls_ = norms_ = 0;
+    started_.clear();
     std::vector<int> shards = graph_.compiledGroup(rank, DYNA_GROUP_TP);
     perNode_ = cluster_.shapeOf(shards).perNode;
     seconds_ = &secondsOf_[perNode_];
@@ -278,67 +281,93 @@ private:
     int64_t gradientBytes = 0, valueBytes = 0; ///< of the whole tensors
   };
 
-  const std::vector<Share> &sharesOf(int layer) {
-    auto &lists = parameterLists_[graph_.indexInReplica(rank_)];
-    if (lists.empty())
-      lists.resize(graph_.model().layers());
-    std::optional<std::vector<Share>> &shares = lists[layer];
-    if (shares)
-      return *shares;
-    shares.emplace();
-    const auto &list = view_->layer(layer).parameters();
-    for (int slot = 0; slot < list.size(); ++slot) {
-      const int p = list.Get(slot);
-      if (!view_->updates(layer, slot) || view_->place(p).holders == 1)
+  std::vector<Share> makeShares(const Instruction &i) const {
+    std::vector<Share> shares;
+    for (int slot : view_->sharedSlots(i.layer)) {
+      if (!exchangesSlot(i, slot))
         continue;
+      const int p = view_->layer(i.layer).parameters(slot);
       const int group = graph_.holderGroup(p, rank_);
       auto share =
-          std::find_if(shares->begin(), shares->end(),
+          std::find_if(shares.begin(), shares.end(),
                        [&](const Share &one) { return one.group == group; });
-      if (share == shares->end())
-        share = shares->insert(share, {group});
+      if (share == shares.end())
+        share = shares.insert(share, {group});
       share->gradientBytes +=
           view_->elements(p) * elementBytes(view_->gradientType());
       share->valueBytes +=
           view_->elements(p) * elementBytes(view_->computeType(p));
     }
+    return shares;
+  }
+
+  /// Of all that the layer shares.
+  const std::vector<Share> &sharesOf(const Instruction &i) {
+    auto &lists = parameterLists_[graph_.indexInReplica(rank_)];
+    if (lists.empty())
+      lists.resize(graph_.model().layers());
+    std::optional<std::vector<Share>> &shares = lists[i.layer];
+    if (!shares)
+      shares = makeShares(i);
     return *shares;
   }
 
   void addParameters(const Instruction &i, const ExchangeOp &op) {
-    const bool gathers = op.kind == ExchangeKind::Gather;
-    const std::vector<Share> &shares = sharesOf(i.layer);
+    std::vector<int> &started =
+        started_[{op.kind == ExchangeKind::Gather, i.layer}];
     Step &added = step(op.starts ? Step::Kind::Start : Step::Kind::Wait);
-    for (const Share &share : shares) {
-      const auto &group = graph_.holderGroups()[share.group];
-      // Stages come to what they share by layers of their own.
-      const int layer = group.parameter >= 0 ? 0 : i.layer + 1;
-      int &known = shared_[(2 * static_cast<size_t>(share.group) + gathers) *
-                               (graph_.model().layers() + 1) +
-                           layer];
-      if (known == none) {
-        PlannedTransfer exchange;
-        exchange.kind = gathers ? PlannedTransfer::Kind::Gather
-                                : PlannedTransfer::Kind::Reduction;
-        exchange.layer = i.layer;
-        setSeconds(exchange,
-                   gathers          ? plan::LayerExchange::ALL_GATHER
-                   : strategy_.zero ? plan::LayerExchange::REDUCE_SCATTER
-                                    : plan::LayerExchange::ALL_REDUCE,
-                   gathers ? share.valueBytes : share.gradientBytes,
-                   group.ranks);
-        Parties &parties = groups_[share.group];
-        if (parties.count == 0) {
-          setParties(exchange, group.ranks);
-          parties = {exchange.firstParty, exchange.parties};
-        }
-        exchange.firstParty = parties.first;
-        exchange.parties = parties.count;
-        exchange.line = 2 * plan_.rankCount() + share.group;
-        known = addTransfer(exchange);
-      }
-      use(added, known);
+    if (!op.starts) {
+      for (int transfer : started)
+        use(added, transfer);
+      started.clear();
+      return;
     }
+    const std::vector<Share> named =
+        i.parameter != 0 ? makeShares(i) : std::vector<Share>();
+    for (const Share &share : i.parameter != 0 ? named : sharesOf(i)) {
+      started.push_back(transferOf(i, op, share));
+      use(added, started.back());
+    }
+  }
+
+  /// The number of the transfer that all ranks of the group take part in.
+  int &knownTransfer(const Instruction &i, bool gathers, const Share &share) {
+    // Stages come to what they share by layers of their own.
+    const bool spans = graph_.holderGroups()[share.group].parameter >= 0;
+    if (i.parameter != 0 && !spans)
+      return named_.insert({{share.group, gathers, i.layer, i.parameter}, none})
+          .first->second;
+    return shared_[(2 * static_cast<size_t>(share.group) + gathers) *
+                       (graph_.model().layers() + 1) +
+                   (spans ? 0 : i.layer + 1)];
+  }
+
+  int transferOf(const Instruction &i, const ExchangeOp &op,
+                 const Share &share) {
+    const bool gathers = op.kind == ExchangeKind::Gather;
+    const auto &group = graph_.holderGroups()[share.group];
+    int &known = knownTransfer(i, gathers, share);
+    if (known != none)
+      return known;
+    PlannedTransfer exchange;
+    exchange.kind = gathers ? PlannedTransfer::Kind::Gather
+                            : PlannedTransfer::Kind::Reduction;
+    exchange.layer = i.layer;
+    setSeconds(exchange,
+               gathers          ? plan::LayerExchange::ALL_GATHER
+               : strategy_.zero ? plan::LayerExchange::REDUCE_SCATTER
+                                : plan::LayerExchange::ALL_REDUCE,
+               gathers ? share.valueBytes : share.gradientBytes, group.ranks);
+    Parties &parties = groups_[share.group];
+    if (parties.count == 0) {
+      setParties(exchange, group.ranks);
+      parties = {exchange.firstParty, exchange.parties};
+    }
+    exchange.firstParty = parties.first;
+    exchange.parties = parties.count;
+    exchange.line = 2 * plan_.rankCount() + share.group;
+    known = addTransfer(exchange);
+    return known;
   }
 
   PlanWork &work_;
@@ -357,6 +386,8 @@ private:
   std::vector<std::vector<int>> meetings_; ///< [replica * stages + stage]
   std::vector<int> normMeetings_;
   std::vector<int> shared_; ///< [group][gathers][layer + 1]; 0: by parameter
+  /// Group, gathers, layer, parameter: of one parameter of one stage alone.
+  std::map<std::tuple<int, bool, int, int>, int> named_;
   struct Parties {
     int first = 0, count = 0;
   };
@@ -371,6 +402,8 @@ private:
   ExecutableGraph::Place place_ = {};
   const RankView *view_ = nullptr;
   std::vector<double> *seconds_ = nullptr;
+  /// By (gathers, layer): transfers that a wait ends.
+  std::map<std::pair<bool, int>, std::vector<int>> started_;
   int calls_ = 0, norms_ = 0, perNode_ = 1;
 };
 

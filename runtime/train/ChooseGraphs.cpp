@@ -25,6 +25,7 @@ PlanRequest planRequest(const TrainOptions &options, Strategy strategy) {
   request.tokensPerMicroBatch = options.tokensPerMicroBatch;
   request.inFlight = options.inFlight;
   request.splitBackward = options.splitBackward;
+  request.norms = !options.noGradientNorm;
   return request;
 }
 

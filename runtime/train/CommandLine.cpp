@@ -278,6 +278,19 @@ Status checkExclusions(const TrainOptions &options) {
   return Status::ok();
 }
 
+Status checkNorms(const TrainOptions &options) {
+  if (options.noGradientNorm && options.clip > 0)
+    return Status::invalidArgument(formatText(
+        "--no-gradient-norm leaves nothing to clip by, but --clip is %g: give "
+        "--clip 0",
+        options.clip));
+  if (options.noGradientNorm && options.skipNonfinite > 0)
+    return Status::invalidArgument(
+        "--skip-nonfinite goes by the gradient norm: leave it out, or "
+        "leave out --no-gradient-norm");
+  return Status::ok();
+}
+
 Status checkBatching(const TrainOptions &options) {
   if (options.microBatches.empty())
     return Status::ok();
@@ -295,6 +308,7 @@ Status checkBatching(const TrainOptions &options) {
 Status resolveOptions(TrainOptions &options) {
   auto bad = [](const char *what) { return Status::invalidArgument(what); };
   DYNA_RETURN_IF_ERROR(checkExclusions(options));
+  DYNA_RETURN_IF_ERROR(checkNorms(options));
   DYNA_RETURN_IF_ERROR(checkBatching(options));
   if (!options.heldOut.empty() && options.heldOutFraction > 0)
     return bad("give --held-out or --held-out-fraction, not both");

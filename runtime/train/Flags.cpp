@@ -271,6 +271,10 @@ std::vector<Flag> optimizerFlags() {
       real("Optimizer", "epsilon", "AdamW's epsilon", &O::epsilon, 1e-300, 1),
       real("Optimizer", "clip", "limit of the gradient's global norm, 0: none",
            &O::clip, 0, 1e30),
+      toggle("Optimizer", "no-gradient-norm",
+             "neither compute nor require gradient norms (needs --clip 0): a "
+             "gradient that is not finite then spoils the parameters",
+             &O::noGradientNorm, Stored::Numbers),
       integer(
           "Optimizer", "skip-nonfinite",
           "steps whose loss or gradient is not finite that are passed over, "

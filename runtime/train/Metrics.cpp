@@ -212,8 +212,10 @@ Status MetricsFile::write(const StepMetrics &m) {
                  rate, m.gflops) +
       formatText("\"learning_rate\": %.17g, \"gradient_norm\": %s, "
                  "\"peak_bytes\": %d, \"micro_batches\": %d, ",
-                 m.learningRate, jsonNumber(m.gradientNorm), m.peakBytes,
-                 m.microBatches) +
+                 m.learningRate,
+                 m.hasGradientNorm ? jsonNumber(m.gradientNorm) : "null",
+                 m.peakBytes, m.microBatches) +
+      (m.hasGradientNorm ? "" : "\"has_gradient_norm\": false, ") +
       phaseFields(m) +
       formatText("\"plan_seconds\": %.6f, \"plan_wait_seconds\": %.6f",
                  m.planSeconds, m.planWaitSeconds) +

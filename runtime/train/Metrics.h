@@ -41,7 +41,8 @@ struct StepMetrics {
   double gflops = 0;           ///< matrix products, achieved
   double learningRate = 0;
   double gradientNorm = 0;
-  int64_t peakBytes = 0; ///< of all ranks together
+  bool hasGradientNorm = true; ///< of a run without norms it is none
+  int64_t peakBytes = 0;       ///< of all ranks together
   int64_t microBatches = 0;
   /// In the order in which they ran; none where there is one strategy.
   std::vector<PhaseMetrics> phases;

@@ -129,15 +129,18 @@ private:
         step.step + 1, countOf(samples, "sample"), countOf(tokens, "token")));
   }
 
+  /// What does not update is told last, in words of its own.
   Status take(plan::StepPlan steps, PlannedStep &step) const {
+    constexpr bool mustUpdate = false;
     if (session_.ranged)
-      return takePhases(session_, std::move(steps), step);
+      return takePhases(session_, std::move(steps), mustUpdate, step);
     if (steps.phaseCount() != 1)
       return Status::invalidArgument(formatText(
           "a plan of %d phases, but this run has one strategy: give the "
           "--ranges that it was made with",
           steps.phaseCount()));
-    return takePlan(session_, std::move(steps.phases.front().plan), step);
+    return takePlan(session_, std::move(steps.phases.front().plan), mustUpdate,
+                    step);
   }
 
   const Session &session_;

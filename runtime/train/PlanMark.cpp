@@ -69,6 +69,8 @@ static bool mattersToPlans(const std::string &flag) {
                            "held-out-tokens", "strategy"})
     if (flag == std::string("--") + name)
       return false;
+  if (flag == "--no-gradient-norm")
+    return true;
   for (const Flag &row : flags()) {
     std::string section = row.section;
     if (flag == std::string("--") + row.name)

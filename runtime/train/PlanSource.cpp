@@ -37,7 +37,7 @@ public:
     DYNA_ASSIGN_OR_RETURN(plan::Plan plan, session_.home.planner->training(
                                                step.batch.lengths(),
                                                step.batch.targets, options));
-    return takePlan(session_, std::move(plan), step);
+    return takePlan(session_, std::move(plan), step.update, step);
   }
 
 private:
@@ -52,12 +52,18 @@ private:
 
 } // namespace
 
+UpdateRules updateRules(const Session &session, bool mustUpdate) {
+  return {/*needsNorms=*/!session.options.noGradientNorm, mustUpdate};
+}
+
 StatusOr<VerifiedPlan> provePlan(const Session &session, plan::Plan plan,
-                                 const MiniBatch &batch) {
-  DYNA_ASSIGN_OR_RETURN(
-      VerifiedPlan proven,
-      VerifiedPlan::prove(*session.home.graph, std::move(plan), batch.lengths(),
-                          {maxBlockBytes, -1, countTargets(batch)}));
+                                 const MiniBatch &batch, bool mustUpdate) {
+  VerifyOptions options = {maxBlockBytes, -1, countTargets(batch)};
+  options.updates = updateRules(session, mustUpdate);
+  DYNA_ASSIGN_OR_RETURN(VerifiedPlan proven,
+                        VerifiedPlan::prove(*session.home.graph,
+                                            std::move(plan), batch.lengths(),
+                                            options));
   // Each rank has a region of its own size.
   const std::vector<int64_t> &limits = session.home.options.dynamicLimits;
   for (size_t rank = 0; rank < limits.size(); ++rank)
@@ -69,16 +75,18 @@ StatusOr<VerifiedPlan> provePlan(const Session &session, plan::Plan plan,
   return proven;
 }
 
-Status takePlan(const Session &session, plan::Plan plan, PlannedStep &step) {
-  DYNA_ASSIGN_OR_RETURN(step.plan,
-                        provePlan(session, std::move(plan), step.batch));
+Status takePlan(const Session &session, plan::Plan plan, bool mustUpdate,
+                PlannedStep &step) {
+  DYNA_ASSIGN_OR_RETURN(
+      step.plan, provePlan(session, std::move(plan), step.batch, mustUpdate));
   return predict(session, step);
 }
 
-Status takePhases(const Session &session, plan::StepPlan plan,
+Status takePhases(const Session &session, plan::StepPlan plan, bool mustUpdate,
                   PlannedStep &step) {
-  DYNA_ASSIGN_OR_RETURN(step.phases,
-                        session.ranged->prove(std::move(plan), step.batch));
+  DYNA_ASSIGN_OR_RETURN(
+      step.phases, session.ranged->prove(std::move(plan), step.batch,
+                                         updateRules(session, mustUpdate)));
   return predict(session, step);
 }
 

@@ -29,17 +29,23 @@ public:
 /// it.
 std::unique_ptr<PlanSource> planHere(const Session &session);
 
-/// Sets the plan of a step, made here, if it proves, and predicts it.
-Status takePlan(const Session &session, plan::Plan plan, PlannedStep &step);
+/// Sets the plan of a step, made here, if it proves, and predicts it. With
+/// `mustUpdate` a plan that leaves its gradients does not prove.
+Status takePlan(const Session &session, plan::Plan plan, bool mustUpdate,
+                PlannedStep &step);
 
 /// The same of a step of several graphs.
-Status takePhases(const Session &session, plan::StepPlan plan,
+Status takePhases(const Session &session, plan::StepPlan plan, bool mustUpdate,
                   PlannedStep &step);
 
 /// A plan of the session's graph, proven for a mini-batch, each rank within the
-/// memory that it has.
+/// memory that it has. With `mustUpdate` it is refused if it leaves its gradients.
 StatusOr<VerifiedPlan> provePlan(const Session &session, plan::Plan plan,
-                                 const MiniBatch &batch);
+                                 const MiniBatch &batch,
+                                 bool mustUpdate = false);
+
+/// What the run demands of the updates of its plans.
+UpdateRules updateRules(const Session &session, bool mustUpdate);
 
 } // namespace dyna
 

@@ -52,22 +52,25 @@ StatusOr<PlannedPhases> RangedGraphs::plan(const MiniBatch &batch, bool trains,
 }
 
 StatusOr<PlannedPhases> RangedGraphs::prove(plan::StepPlan step,
-                                            const MiniBatch &batch) const {
-  DYNA_ASSIGN_OR_RETURN(
-      VerifiedStep proven,
-      VerifiedStep::prove(planner_.switches(), std::move(step), batch.lengths(),
-                          countTargets(batch), regionBytes()));
+                                            const MiniBatch &batch,
+                                            const UpdateRules &updates) const {
+  DYNA_ASSIGN_OR_RETURN(VerifiedStep proven,
+                        VerifiedStep::prove(planner_.switches(),
+                                            std::move(step), batch.lengths(),
+                                            countTargets(batch), regionBytes(),
+                                            /*failedAt=*/nullptr, updates));
   return withBatches(std::move(proven), batch);
 }
 
-StatusOr<PlannedPhases> RangedGraphs::proveRanks(plan::StepPlan step,
-                                                 const std::vector<int> &ranks,
-                                                 const MiniBatch &batch) const {
+StatusOr<PlannedPhases>
+RangedGraphs::proveRanks(plan::StepPlan step, const std::vector<int> &ranks,
+                         const MiniBatch &batch,
+                         const UpdateRules &updates) const {
   DYNA_ASSIGN_OR_RETURN(
       VerifiedStep proven,
       VerifiedStep::proveRanks(planner_.switches(), std::move(step), ranks,
                                batch.lengths(), countTargets(batch),
-                               regionBytes()));
+                               regionBytes(), updates));
   return withBatches(std::move(proven), batch);
 }
 

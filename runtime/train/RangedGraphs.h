@@ -44,12 +44,13 @@ public:
   StatusOr<PlannedPhases> plan(const MiniBatch &batch, bool trains,
                                bool update) const;
   /// What was planned elsewhere, or before, for a mini-batch.
-  StatusOr<PlannedPhases> prove(plan::StepPlan step,
-                                const MiniBatch &batch) const;
+  StatusOr<PlannedPhases> prove(plan::StepPlan step, const MiniBatch &batch,
+                                const UpdateRules &updates) const;
   /// The parts of it that some ranks run.
   StatusOr<PlannedPhases> proveRanks(plan::StepPlan step,
                                      const std::vector<int> &ranks,
-                                     const MiniBatch &batch) const;
+                                     const MiniBatch &batch,
+                                     const UpdateRules &updates) const;
   /// What each phase of a step was given, for people.
   std::vector<PhaseMetrics> describePhases(const VerifiedStep &step) const;
 

@@ -162,19 +162,21 @@ private:
     if (session_.ranged) {
       DYNA_ASSIGN_OR_RETURN(
           step.phases,
-          session_.ranged->proveRanks(std::move(parts), ranks_, step.batch));
+          session_.ranged->proveRanks(std::move(parts), ranks_, step.batch,
+                                      updateRules(session_, step.update)));
       return Status::ok();
     }
     if (parts.phaseCount() != 1)
       return Status::invalidArgument(
           formatText("it has %d phases, but this run has one strategy",
                      parts.phaseCount()));
-    DYNA_ASSIGN_OR_RETURN(step.plan,
-                          VerifiedPlan::proveRanks(
-                              *session_.home.graph,
-                              std::move(parts.phases.front().plan), ranks_,
-                              step.batch.lengths(),
-                              {maxBlockBytes, -1, countTargets(step.batch)}));
+    VerifyOptions options = {maxBlockBytes, -1, countTargets(step.batch)};
+    options.updates = updateRules(session_, step.update);
+    DYNA_ASSIGN_OR_RETURN(
+        step.plan,
+        VerifiedPlan::proveRanks(*session_.home.graph,
+                                 std::move(parts.phases.front().plan), ranks_,
+                                 step.batch.lengths(), options));
     return Status::ok();
   }
 

@@ -77,6 +77,7 @@ struct TrainOptions {
   double beta2 = 0.95;
   double epsilon = 1e-8;
   double clip = 1;
+  bool noGradientNorm = false;
   int64_t skipNonfinite = 0;
 
   // Files.

@@ -92,6 +92,15 @@ Status Trainer::tracePredicted(const LaunchedStep &launched) {
   return Status::ok();
 }
 
+static bool hasNorms(const PlannedStep &planned) {
+  for (const plan::Plan *plan : planned.plans())
+    for (const plan::RankProgram &program : plan->ranks)
+      for (const plan::Instruction &i : program.instructions)
+        if (i.op == plan::Instruction::GRAD_NORM)
+          return true;
+  return false;
+}
+
 StepMetrics Trainer::metricsOf(const LaunchedStep &launched,
                                const StepResult &result, double seconds,
                                double waited) const {
@@ -110,6 +119,7 @@ StepMetrics Trainer::metricsOf(const LaunchedStep &launched,
   metrics.gflops = result.flops / metrics.seconds / 1e9;
   metrics.learningRate = learningRate(options_, launched.step);
   metrics.gradientNorm = result.gradientNorm;
+  metrics.hasGradientNorm = !options_.noGradientNorm || hasNorms(planned);
   for (const RankUse &use : result.uses)
     metrics.peakBytes += use.peakBytes;
   metrics.microBatches = static_cast<int64_t>(result.microBatchLosses.size());
@@ -249,7 +259,8 @@ Status Trainer::runPlan(int64_t step, const PlannedStep &planned,
   DYNA_RETURN_IF_ERROR(collectGradientNorms());
   DYNA_ASSIGN_OR_RETURN(plan::Plan made, session_.home.planner->update());
   DYNA_ASSIGN_OR_RETURN(VerifiedPlan update,
-                        provePlan(session_, std::move(made), MiniBatch()));
+                        provePlan(session_, std::move(made), MiniBatch(),
+                                  /*mustUpdate=*/true));
   StepResult updated;
   DYNA_RETURN_IF_ERROR(
       session_.ranks->run(update, MiniBatch(), scalars, updated));

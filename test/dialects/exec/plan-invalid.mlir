@@ -161,6 +161,26 @@ exec.plan @p model 1 target_tokens 1 {
 
 // -----
 
+// DO2: a negative parameter.
+exec.plan @p model 1 target_tokens 1 {
+  rank 0 dynamic_bytes 0 {
+    // expected-error @+1 {{expects 'parameter' not to be negative, but got -1}}
+    do reduce_grads_start layer 0 parameter -1
+  }
+}
+
+// -----
+
+// DO1: a wait is for all that its layer has started.
+exec.plan @p model 1 target_tokens 1 {
+  rank 0 dynamic_bytes 0 {
+    // expected-error @+1 {{reduce_grads_wait has no 'parameter', expects layer}}
+    do reduce_grads_wait layer 0 parameter 1
+  }
+}
+
+// -----
+
 // DO2: a negative layer.
 exec.plan @p model 1 target_tokens 1 {
   rank 0 dynamic_bytes 0 {

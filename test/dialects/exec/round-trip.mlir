@@ -25,6 +25,8 @@ exec.graph @a "dp=1,tp=2,pp=2" on <dp=1, pp=2, tp=2> {
 // CHECK-NEXT:     do recv_grad_start layer 3 micro_batch 0 gradient 0
 // CHECK-NEXT:     do send_act_start layer 3 micro_batch 0{{$}}
 // CHECK-NEXT:     do combine_norm
+// CHECK-NEXT:     do reduce_grads_start layer 3{{$}}
+// CHECK-NEXT:     do gather_params_start layer 3 parameter 2
 // CHECK-NEXT:     do switch_start phase 1 bucket 3
 // CHECK-NEXT:     do switch_grads_wait phase 0 bucket 0
 // CHECK-NEXT:   }
@@ -41,6 +43,8 @@ exec.plan @p of @a model 0xFFFFFFFFFFFFFFFE target_tokens 35 lengths [30, 5] {
     do recv_grad_start layer 3 micro_batch 0 gradient 0
     do send_act_start layer 3 micro_batch 0
     do combine_norm
+    do reduce_grads_start layer 3 parameter 0
+    do gather_params_start parameter 2 layer 3
     do switch_start phase 1 bucket 3
     do switch_grads_wait phase 0 bucket 0
   }

@@ -7,6 +7,7 @@
 #include "runtime/base/JsonReader.h"
 #include "test/runtime/base/TraceNesting.h"
 
+#include <algorithm>
 #include <gmock/gmock.h>
 
 using namespace dyna;
@@ -191,6 +192,27 @@ TEST_F(ExecutorTest, GradientNormAndClipping) {
   EXPECT_NEAR(std::sqrt(moments), 0.1 * 1e-3 * std::sqrt(squares), 1e-12);
   for (double g : clipped.readAll(ParameterPart::Gradient))
     ASSERT_EQ(g, 0);
+}
+
+// The host learns of the norm wherever there is one, as on ranks that have no
+// parameters.
+TEST_F(ExecutorTest, NormsAreKnownWithoutUpdates) {
+  MiniBatch batch = tinyBatch({5, 1, 17, 9});
+  StepResult updated, measured;
+  TinyRun run(tokens(20)), looks(tokens(20));
+  EXPECT_OK(run.step(0, batch, updated));
+  plan::Plan plan = run.lastPlan;
+  auto &list = plan.ranks[0].instructions;
+  list.erase(std::remove_if(list.begin(), list.end(),
+                            [](const plan::Instruction &i) {
+                              return i.op == plan::Instruction::UPDATE;
+                            }),
+             list.end());
+  const std::vector<double> before = looks.readAll();
+  EXPECT_OK(looks.run(plan, batch, TinyRun::scalars(0), measured));
+  EXPECT_GT(measured.gradientNorm, 0);
+  EXPECT_EQ(measured.gradientNorm, updated.gradientNorm);
+  EXPECT_EQ(looks.readAll(), before);
 }
 
 TEST_F(ExecutorTest, ANormBelowTheLimitChangesNothing) {

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/runtime/executor/SwitchedSteps.h"
+#include "test/runtime/plan/PlanEditor.h"
 
 #include <gmock/gmock.h>
 
@@ -75,18 +76,13 @@ TEST(GradientRules, AreBackBeforeTheyAreMeasured) {
   EXPECT_GT(refusedAt(steps, good, Instruction::GRAD_NORM, "(GRAD_NORM"), 0);
 }
 
-/// Norms may be left out, by all.
+/// Norms may be left out if the run wants none.
 TEST(GradientRules, AreBackBeforeTheyAreApplied) {
-  Steps &steps = withoutReductions();
+  Steps steps({"dp=2", "pp=2,layers=2+3"}, plan::F64);
+  steps.wantNoNorms();
   plan::StepPlan step = planOf(steps);
   for (plan::RankProgram &program : step.phases[1].plan.ranks)
-    program.instructions.erase(
-        std::remove_if(program.instructions.begin(), program.instructions.end(),
-                       [](const Instruction &i) {
-                         return i.op == Instruction::GRAD_NORM ||
-                                i.op == Instruction::COMBINE_NORM;
-                       }),
-        program.instructions.end());
+    removeNorms(program);
   ASSERT_EQ(refusal(steps, step), "");
   EXPECT_GT(refusedAt(steps, step, Instruction::UPDATE, "(UPDATE"), 0);
 }

@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/runtime/executor/SwitchedSteps.h"
+#include "test/runtime/plan/PlanEditor.h"
 
 #include <gmock/gmock.h>
 
@@ -109,6 +110,32 @@ TEST_F(StepRulesTest, HomeUpdatesUnlessGradientsAreToStay) {
   EXPECT_EQ(refusal(step), "");
   EXPECT_THAT(checkUpdated(step).message(),
               HasSubstr("phase 2, which is home's, updates nothing"));
+  // Runs that apply gradients ask for it of every rank.
+  UpdateRules rules;
+  rules.mustUpdate = true;
+  const auto refusalOf = [&](const StatusOr<VerifiedStep> &proven) {
+    return proven.isOk() ? "" : proven.status().message();
+  };
+  for (const auto &[one, expected] :
+       {std::pair(good(), ""), {step, "phase 2: plan: rank "}}) {
+    EXPECT_THAT(
+        refusalOf(VerifiedStep::prove(steps().table(), one, batch().lengths(),
+                                      batch().targets, {}, nullptr, rules)),
+        HasSubstr(expected));
+    EXPECT_THAT(refusalOf(VerifiedStep::proveRanks(steps().table(), one, {1},
+                                                   batch().lengths(),
+                                                   batch().targets, {}, rules)),
+                HasSubstr(expected));
+  }
+}
+
+TEST_F(StepRulesTest, HomeMeasuresGradientsUnlessTheRunWantsNoNorms) {
+  plan::StepPlan step = good();
+  for (plan::RankProgram &program : step.phases.back().plan.ranks)
+    removeNorms(program);
+  EXPECT_THAT(refusal(step), HasSubstr("phase 2: plan: rank 0: instruction"));
+  EXPECT_THAT(refusal(step),
+              HasSubstr("updated without the gradient norm of layer 0"));
 }
 
 TEST_F(StepRulesTest, PlansThatAreNoPhasesHaveNoSwitches) {

@@ -43,6 +43,8 @@ struct StrategyCase {
   Batching batching = allBatchings().front();
   int steps = 3;
   bool (*stops)() = nullptr; ///< ExecutorOptions'
+  /// TinyOptions'; with them every hidden size is the width.
+  std::vector<std::array<int, 3>> shares = {};
 };
 
 inline void PrintTo(const StrategyCase &test, std::ostream *out) {
@@ -55,6 +57,8 @@ inline void PrintTo(const StrategyCase &test, std::ostream *out) {
     *out << " " << ruleOf(test.batching).name;
   if (test.shuffle)
     *out << " shuffle " << test.shuffle;
+  for (const auto &[w1, b1, w2] : test.shares)
+    *out << " (" << w1 << " " << b1 << " " << w2 << ")";
 }
 
 /// What a training run leaves: losses, gradient norms, every parameter.
@@ -79,6 +83,9 @@ inline TinyOptions tinyOptions(const StrategyCase &test) {
   tiny.compute = test.compute;
   tiny.nestedTie = test.nestedTie;
   tiny.gradients = test.gradients;
+  tiny.shares = test.shares;
+  if (!tiny.shares.empty())
+    tiny.hidden = tinyWidth;
   return tiny;
 }
 

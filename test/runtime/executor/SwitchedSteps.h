@@ -88,8 +88,11 @@ public:
   Steps(const std::vector<std::string> &strategies, plan::ElementType compute,
         const Carriage &carriage = {},
         Persistent others = Persistent::Gradients)
-      : program_(tinyOptions(compute)),
-        model_(*openProgram(program_.program())) {
+      : Steps(strategies, tinyOptions(compute), carriage, others) {}
+  Steps(const std::vector<std::string> &strategies, const TinyOptions &tiny,
+        const Carriage &carriage = {},
+        Persistent others = Persistent::Gradients)
+      : program_(tiny), model_(*openProgram(program_.program())) {
     for (const std::string &text : strategies)
       planners_.push_back(std::make_unique<Planner>(
           *ExecutableGraph::create(model_, *parseStrategy(text))));
@@ -182,8 +185,11 @@ public:
 
   StatusOr<VerifiedStep> prove(plan::StepPlan step, const MiniBatch &batch) {
     return VerifiedStep::prove(*table_, std::move(step), batch.lengths(),
-                               batch.targets, regionBytes_);
+                               batch.targets, regionBytes_,
+                               /*failedAt=*/nullptr, updates_);
   }
+  /// From now on steps need no gradient norms.
+  void wantNoNorms() { updates_.needsNorms = false; }
 
   StepResult run(const MiniBatch &batch, const std::vector<int> &phaseOf,
                  int64_t number, bool trains = true) {
@@ -242,6 +248,7 @@ private:
   std::optional<SwitchTable> table_;
   std::vector<int64_t> regionBytes_; ///< of each rank; empty: not limited
   bool isTight_ = false, splitsBackward_ = false;
+  UpdateRules updates_;
   std::unique_ptr<RankTeam> team_;
 };
 

@@ -5,6 +5,9 @@
 #include "runtime/plan/Model.h"
 #include "test/runtime/executor/TinyModel.h"
 
+#include <array>
+#include <map>
+
 namespace dyna {
 
 TinySizes tinySizes;
@@ -160,6 +163,31 @@ void addRoom(plan::LayerKind *kind, int64_t row) {
   }
 }
 
+/// Parameters are numbered as `shares` does, whichever layer uses them first.
+void addSharedBlocks(plan::Manifest &manifest, const TinyOptions &options) {
+  std::map<int, int> slots; // of each number, one at which it is used
+  for (const std::array<int, 3> &block : options.shares)
+    for (int slot = 0; slot < 3; ++slot)
+      slots[block[slot]] = slot;
+  std::map<int, int> parameters;
+  for (auto [number, slot] : slots) {
+    const int64_t H = options.hidden;
+    parameters[number] = manifest.parameters_size();
+    const std::string name = "shared." + std::to_string(number);
+    if (slot == 1)
+      addParameter(manifest, name, {H}, 0.1);
+    else if (slot == 0)
+      addParameter(manifest, name, {H, W}, 0.4);
+    else
+      addParameter(manifest, name, {W, H}, 0.4);
+  }
+  for (size_t b = 0; b < options.shares.size(); ++b) {
+    const auto &[w1, b1, w2] = options.shares[b];
+    addLayer(manifest, "h." + std::to_string(b), 1,
+             {parameters[w1], parameters[b1], parameters[w2]});
+  }
+}
+
 } // namespace
 
 void addPart(google::protobuf::RepeatedPtrField<plan::AxisPart> *parts,
@@ -256,7 +284,8 @@ plan::Manifest tinyManifest(const TinyOptions &options) {
 
   addParameter(manifest, "wte", {V, W}, 0.5);
   addLayer(manifest, "embedding", 0, {0});
-  for (int b = 0; b < options.blocks; ++b) {
+  addSharedBlocks(manifest, options);
+  for (int b = 0; options.shares.empty() && b < options.blocks; ++b) {
     std::string name = "h." + std::to_string(b);
     int p = manifest.parameters_size();
     addParameter(manifest, name + ".w1", {H, W}, 0.4);

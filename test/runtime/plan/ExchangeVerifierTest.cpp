@@ -120,13 +120,44 @@ const Case cases[] = {
               true);
        e.at(Instruction::GRAD_NORM, 3).op = Instruction::REDUCE_GRADS_START;
      }},
-    {"the gradient norms of the ranks are not combined",
+    {"updated before the gradient norms of the ranks are combined",
      [](plan::Plan &p) { Editor(p).remove(Instruction::COMBINE_NORM, 0); }},
-    {"the norms are combined after an update",
+    {"updated before the gradient norms of the ranks are combined",
      [](plan::Plan &p) {
        Editor e(p);
        e.move(Instruction::COMBINE_NORM, 0, 0, e.find(Instruction::UPDATE, 1));
      }},
+    {"rank 1: instruction", [](plan::Plan &p) { removeNorms(p.ranks[1]); }},
+    // One of three parameters alone, twice, one that the layer does not update,
+    // one that it has not.
+    {"waited for when 1 of the 3 parameters that the layer shares are started",
+     [](plan::Plan &p) {
+       Editor(p).at(Instruction::REDUCE_GRADS_START, 1).parameter = 2;
+     },
+     "dp=2"},
+    {"reduced twice",
+     [](plan::Plan &p) {
+       Editor e(p);
+       int at = e.find(Instruction::REDUCE_GRADS_START, 1);
+       e.move(Instruction::REDUCE_GRADS_START, 1, 0, at, true);
+       e.instructions[at].parameter = 2;
+     },
+     "dp=2"},
+    {"updates no parameter 1 that other ranks have too",
+     [](plan::Plan &p) {
+       Editor(p).at(Instruction::REDUCE_GRADS_START, 4).parameter = 1;
+     },
+     "dp=2"},
+    {"its layer has 3 parameters",
+     [](plan::Plan &p) {
+       Editor(p).at(Instruction::REDUCE_GRADS_START, 1).parameter = 4;
+     },
+     "dp=2"},
+    {"its layer has 3 parameters",
+     [](plan::Plan &p) {
+       Editor(p).at(Instruction::REDUCE_GRADS_START, 1).parameter = -1;
+     },
+     "dp=2"},
     {"that other ranks updated are not gathered yet",
      [](plan::Plan &p) {
        Editor e(p);
@@ -188,6 +219,12 @@ const Case cases[] = {
        e.remove(Instruction::SEND_GRAD_WAIT, 3, 7);
        placeAgain(graphOf("pp=2,layers=3+2"), p);
      }},
+    // What one rank exchanges in one call, the other one exchanges in three.
+    {"all ranks of a group need one order",
+     [](plan::Plan &p) {
+       startOneByOne(graphOf("dp=2").replicaView(1), 2, p.ranks[1]);
+     },
+     "dp=2"},
     {"all ranks of a group need one order",
      [](plan::Plan &p) {
        Editor e(p, 1);
@@ -233,6 +270,37 @@ TEST(ExchangeVerifierTest, GoodPlansPass) {
       }
 }
 
+TEST(ExchangeVerifierTest, ParametersAreExchangedOneByOneOnAllRanks) {
+  Planner planner(graphOf("dp=2,pp=2,layers=3+2,zero=1"));
+  plan::Plan plan = *planner.training(lengths, 100, tinyPlanOptions());
+  for (int rank = 0; rank < plan.rankCount(); ++rank)
+    for (int layer : {0, 1, 2, 3, 4})
+      startOneByOne(planner.graph().replicaView(rank), layer, plan.ranks[rank]);
+  Status status = verifyPlan(planner.graph(), plan, lengths, {enough});
+  EXPECT_TRUE(status.isOk()) << status.message();
+}
+
+TEST(ExchangeVerifierTest, NoRankHasNormsIfTheRunWantsNone) {
+  VerifyOptions options = {enough};
+  options.updates.needsNorms = false;
+  Planner planner(graphOf("dp=2,pp=2,layers=3+2"));
+  plan::Plan plan = *planner.training(lengths, 100, tinyPlanOptions());
+  removeNorms(plan.ranks[1]);
+  EXPECT_THAT(verifyPlan(planner.graph(), plan, lengths, options).message(),
+              HasSubstr("(P10)"));
+  for (plan::RankProgram &program : plan.ranks)
+    removeNorms(program);
+  Status status = verifyPlan(planner.graph(), plan, lengths, options);
+  EXPECT_TRUE(status.isOk()) << status.message();
+  EXPECT_THAT(verifyPlan(planner.graph(), plan, lengths, {enough}).message(),
+              HasSubstr("updated without the gradient norm of layer 0"));
+  PlanOptions without = tinyPlanOptions();
+  without.norms = false;
+  plan = *planner.training(lengths, 100, without);
+  EXPECT_TRUE(verifyPlan(planner.graph(), plan, lengths, options).isOk());
+  EXPECT_FALSE(verifyPlan(planner.graph(), plan, lengths, {enough}).isOk());
+}
+
 TEST(ExchangeVerifierTest, EveryRuleIsEnforced) {
   for (const Case &bad : cases) {
     Planner planner(graphOf(bad.strategy));
@@ -267,10 +335,20 @@ const CaseWithoutMicroBatches updates[] = {
     {"the rows of this layer are still being gathered",
      [](plan::Plan &p) {
        for (int rank : {0, 1}) {
-         int at = Editor(p, rank).find(Instruction::REDUCE_GRADS_WAIT, 0);
+         int at = Editor(p, rank).find(Instruction::GRAD_NORM, 0);
          insert(p, rank, at, Instruction::GATHER_PARAMS_START, 1);
          insert(p, rank, p.ranks[rank].count(), Instruction::GATHER_PARAMS_WAIT,
                 1);
+       }
+     },
+     "dp=2,zero=1"},
+    {"the gradients of this layer are still being reduced",
+     [](plan::Plan &p) {
+       for (int rank : {0, 1}) {
+         int at = Editor(p, rank).find(Instruction::REDUCE_GRADS_WAIT, 0);
+         insert(p, rank, at, Instruction::GATHER_PARAMS_START, 1);
+         at = Editor(p, rank).find(Instruction::GRAD_NORM, 0);
+         insert(p, rank, at, Instruction::GATHER_PARAMS_WAIT, 1);
        }
      },
      "dp=2,zero=1"},

@@ -74,6 +74,8 @@ private:
     }
     if (field == Field::Recompute)
       setField(i, field, plan::RECOMPUTE_FULL + 1);
+    else if (field == Field::Parameter)
+      setField(i, field, 64); // the first one may be all that there is
     else
       setField(i, field, value + 1);
     return "plan: ";

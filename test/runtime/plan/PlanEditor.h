@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace dyna {
 
 /// Makes it another instruction, without what that one has not.
@@ -19,6 +21,33 @@ inline void turnInto(plan::Instruction &i, plan::Instruction::Op op) {
       setField(i, static_cast<Field>(field), 0);
   for (size_t place = takenBy(op).count; place < i.places.size(); ++place)
     i.places[place] = plan::noPlace;
+}
+
+/// Leaves out all that measures gradients.
+inline void removeNorms(plan::RankProgram &program) {
+  auto &list = program.instructions;
+  list.erase(std::remove_if(list.begin(), list.end(),
+                            [](const plan::Instruction &i) {
+                              return i.op == plan::Instruction::GRAD_NORM ||
+                                     i.op == plan::Instruction::COMBINE_NORM;
+                            }),
+             list.end());
+}
+
+/// Starts each parameter that a layer shares by itself.
+inline void startOneByOne(const RankView &view, int layer,
+                          plan::RankProgram &program) {
+  std::vector<plan::Instruction> list;
+  for (const plan::Instruction &i : program.instructions) {
+    const ExchangeOp op = exchangeOf(i.op);
+    const bool isSplit = i.layer == layer && op.isOfParameters() && op.starts;
+    if (!isSplit)
+      list.push_back(i);
+    else
+      for (int slot : view.sharedSlots(layer))
+        list.emplace_back(i).parameter = slot + 1;
+  }
+  program.instructions = list;
 }
 
 /// Where it puts a block that it takes.

@@ -60,6 +60,9 @@ TEST(PlanFileTest, PlansComeBackAsTheyWere) {
         plan.fallback = "another schedule";
         plan.lengths = equalLengths;
         plan.microBatches[0].segments[0].begin = trains;
+        for (Instruction &i : plan.ranks[0].instructions)
+          if (i.op == Instruction::REDUCE_GRADS_START)
+            i.parameter = 1 + i.layer % 2;
         StatusOr<plan::Plan> again = readPlan(writePlan(plan));
         ASSERT_TRUE(again.isOk()) << again.status().message();
         EXPECT_TRUE(isSame(plan, *again));
@@ -175,6 +178,8 @@ TEST(PlanFileTest, OtherBytesAreRefused) {
        }},
       {"a recompute mode of the unknown number 3",
        [](auto &f) { f.mutable_programs(0)->set_recompute(0, 3); }},
+      {"parameters, too few for its instructions",
+       [](auto &f) { f.mutable_programs(0)->add_parameters(1); }},
       {"a rank runs program 2 of 2",
        [](auto &f) { f.mutable_ranks(0)->set_program(2); }},
       {"a rank runs program -1 of 2",

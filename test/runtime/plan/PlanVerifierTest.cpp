@@ -81,6 +81,8 @@ const Case cases[] = {
      [](Editor e) { e.segment(0).length = 65; }},
     {"is in two segments",
      [](Editor e) { e.plan.microBatches[1].segments.push_back(e.segment(0)); }},
+    {"has 1048577 micro-batches, at most 1048576 are possible",
+     [](Editor e) { e.plan.microBatches.resize(plan::maxMicroBatches + 1); }},
     {"is in no micro-batch",
      [](Editor e) { e.plan.microBatches[0].segments.clear(); }},
     {"counts 146 targets, but the mini-batch has 120 tokens",
@@ -189,10 +191,19 @@ const Case cases[] = {
     {"updated twice", [](Editor e) { e.repeat(Instruction::UPDATE, 1); }},
     {"layer 1 is not updated",
      [](Editor e) { e.remove(Instruction::UPDATE, 1); }},
-    {"the gradient norm of layer 1 is missing",
+    {"updated without the gradient norm of layer 1",
      [](Editor e) { e.remove(Instruction::GRAD_NORM, 1); }},
-    {"a gradient norm after an update",
+    {"updated without the gradient norm of layer 2",
      [](Editor e) { e.move(Instruction::GRAD_NORM, 2, 0, e.program.count()); }},
+    {"updated without the gradient norm of layer 0",
+     [](Editor e) { removeNorms(e.program); }},
+    {"the only rank has no norms to combine",
+     [](Editor e) {
+       e.move(Instruction::GRAD_NORM, 3, 0, e.find(Instruction::UPDATE, 0),
+              true);
+       turnInto(e.instructions[e.find(Instruction::UPDATE, 0) - 1],
+                Instruction::COMBINE_NORM);
+     }},
     {"owns no parameters",
      [](Editor e) { e.at(Instruction::UPDATE, 0).layer = 4; }},
     // P6
@@ -270,6 +281,45 @@ TEST(PlanVerifierTest, EveryRuleIsEnforced) {
     EXPECT_THAT(verify(plan).message(), HasSubstr(bad.message));
     EXPECT_EQ(verify(plan).code(), StatusCode::InvalidArgument) << bad.message;
   }
+}
+
+// P5: whoever wants no norms says so, and then has none.
+TEST(PlanVerifierTest, NormsAreLeftOutOnRequest) {
+  VerifyOptions options = {INT64_C(1) << 30};
+  options.updates.needsNorms = false;
+  auto check = [&](const std::function<void(Editor)> &change) {
+    plan::Plan plan = goodPlan(plan::RECOMPUTE_SELECTIVE, false);
+    change(Editor(plan));
+    return verifyPlan(onOneRank(model()), plan, lengths, options).message();
+  };
+  EXPECT_EQ(check([](Editor) {}), "");
+  EXPECT_EQ(check([](Editor e) { removeNorms(e.program); }), "");
+  EXPECT_THAT(check([](Editor e) { e.remove(Instruction::GRAD_NORM, 1); }),
+              HasSubstr("the gradient norm of layer 1 is missing (P5)"));
+  EXPECT_THAT(check([](Editor e) {
+                e.move(Instruction::GRAD_NORM, 2, 0, e.program.count());
+              }),
+              HasSubstr("a gradient norm after an update (P5)"));
+}
+
+// P5
+TEST(PlanVerifierTest, GradientsAreNotLeftIfThePlanMustUpdate) {
+  VerifyOptions options = {INT64_C(1) << 30};
+  plan::Plan plan = goodPlan(plan::RECOMPUTE_SELECTIVE, false);
+  options.updates.mustUpdate = true;
+  EXPECT_TRUE(verifyPlan(onOneRank(model()), plan, lengths, options).isOk());
+  auto &list = plan.ranks[0].instructions;
+  list.erase(std::remove_if(list.begin(), list.end(),
+                            [](const Instruction &i) {
+                              return i.op == Instruction::UPDATE;
+                            }),
+             list.end());
+  EXPECT_THAT(
+      verifyPlan(onOneRank(model()), plan, lengths, options).message(),
+      HasSubstr("layer 0 is not updated: the gradients of the step are lost "
+                "(P5)"));
+  options.updates.mustUpdate = false;
+  EXPECT_TRUE(verifyPlan(onOneRank(model()), plan, lengths, options).isOk());
 }
 
 // P8

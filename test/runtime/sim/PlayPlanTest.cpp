@@ -11,6 +11,8 @@
 #include <cmath>
 #include <gmock/gmock.h>
 #include <map>
+#include <tuple>
+#include <utility>
 
 using namespace dyna;
 
@@ -75,7 +77,17 @@ private:
           now += seconds;
         }
       } else {
+        std::vector<std::string> &started =
+            started_[{rank, i.layer, op.kind == ExchangeKind::Gather}];
+        if (op.isOfParameters() && !op.starts) {
+          for (const std::string &name : std::exchange(started, {}))
+            now = std::max(now, exchanges_[name].end);
+          ends[rank].push_back(now);
+          continue;
+        }
         for (const auto &[name, exchange] : named(rank, i, op)) {
+          if (op.isOfParameters())
+            started.push_back(name);
           if (op.starts) {
             Exchange &one =
                 start(name, rank, now, exchange.first, exchange.second);
@@ -178,10 +190,12 @@ private:
     for (int slot = 0; slot < list.size(); ++slot) {
       int p = list.Get(slot);
       std::vector<int> holders = graph_.holders(p, rank);
-      if (!view.updates(i.layer, slot) || holders.size() < 2)
+      if (!view.updates(i.layer, slot) || holders.size() < 2 ||
+          (i.parameter != 0 && i.parameter != slot + 1))
         continue;
       std::string name = graph_.spansStages(p) ? formatText("p%d:", p) : ":";
-      name += graph_.spansStages(p) ? "" : formatText("%d", i.layer);
+      name += graph_.spansStages(p) ? ""
+                                    : formatText("%d.%d", i.layer, i.parameter);
       name += gathers ? " gather" : " sum";
       for (int other : holders)
         name += formatText(" %d", other);
@@ -236,6 +250,8 @@ private:
   const Options options_;
   std::vector<RankView> views_;
   std::map<std::string, Exchange> exchanges_;
+  /// By rank, layer, and whether rows are gathered.
+  std::map<std::tuple<int, int, bool>, std::vector<std::string>> started_;
   // Of the rank that is gone over.
   int calls_ = 0;
   std::map<std::string, std::string> last_;

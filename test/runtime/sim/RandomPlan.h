@@ -6,6 +6,7 @@
 #define DYNA_TEST_RUNTIME_SIM_RANDOMPLAN_H
 
 #include "runtime/abi/Random.h"
+#include "test/runtime/plan/PlanEditor.h"
 #include "test/runtime/sim/TimedPlans.h"
 
 namespace dyna {
@@ -17,7 +18,7 @@ struct RandomPlan {
       : state(seed * 1000), costs(randomCosts(slowness)),
         timed(strategies[seed % strategies.size()], randomLengths(), costs,
               randomOptions()),
-        work(timed.planner.graph(), timed.plan, costs) {}
+        work(timed.planner.graph(), changedPlan(), costs) {}
 
   int below(uint64_t n) { return static_cast<int>(dyna_mix64(state++) % n); }
   CostModel randomCosts(int slowness) {
@@ -44,6 +45,16 @@ struct RandomPlan {
     options.inFlight = 1 + below(4);
     options.splitBackward = below(2) == 1;
     return options;
+  }
+
+  /// Ranks start what some layers share parameter by parameter.
+  const plan::Plan &changedPlan() {
+    const ExecutableGraph &graph = timed.planner.graph();
+    for (int layer = 0; layer < graph.model().layers(); ++layer)
+      if (below(3) == 0)
+        for (int rank = 0; rank < graph.ranks(); ++rank)
+          startOneByOne(graph.replicaView(rank), layer, timed.plan.ranks[rank]);
+    return timed.plan;
   }
 
   PlanTimes play(const SimulationOptions &options) const {

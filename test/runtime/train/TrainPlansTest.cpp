@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <sstream>
 
 using namespace dyna;
@@ -308,6 +309,83 @@ TEST_F(TrainPlansTest, TracesHaveTheOrderOfThePlan) {
     different.insert(order);
   }
   EXPECT_EQ(different.size(), folders.size());
+}
+
+/// The instructions of these kinds are gone, on all ranks.
+plan::Plan without(plan::Plan plan, std::set<Instruction::Op> kinds) {
+  for (plan::RankProgram &program : plan.ranks) {
+    auto &list = program.instructions;
+    list.erase(std::remove_if(
+                   list.begin(), list.end(),
+                   [&](const Instruction &i) { return kinds.count(i.op) > 0; }),
+               list.end());
+  }
+  return plan;
+}
+
+// Nothing else guards against gradients that are not finite.
+TEST_F(TrainPlansTest, PlansWithoutNormsAreForRunsThatWantNone) {
+  ASSERT_EQ(run(piped({"--steps=3", "--save=" + path("s"), "--clip=0",
+                       "--dump-plans=" + path("plans")}))
+                .code,
+            0);
+  const std::set<Instruction::Op> norms = {Instruction::GRAD_NORM,
+                                           Instruction::COMBINE_NORM};
+  writeStep("plans", 2, without(readStep("plans", 2), norms));
+  const std::string plans = "--plans=" + path("plans");
+  for (const char *clip : {"--clip=0", "--clip=1"}) {
+    Result result = run(piped({"--steps=3", plans, clip}));
+    EXPECT_EQ(result.code, 2) << clip;
+    EXPECT_THAT(result.err,
+                HasSubstr("step-2.plan: plan: rank 0: instruction"));
+    EXPECT_THAT(result.err, HasSubstr("updated without the gradient norm of "
+                                      "layer 0"));
+  }
+  Result result =
+      run(piped({"--steps=3", plans, "--clip=0", "--no-gradient-norm",
+                 "--save=" + path("t"), "--metrics=" + path("m.jsonl")}));
+  ASSERT_EQ(result.code, 0) << result.err;
+  expectSame("s/step-3", "t/step-3");
+  // Two of three plans have norms; the metrics say which one has none.
+  std::istringstream lines(*readFile(path("m.jsonl")));
+  int number = 0;
+  for (std::string line; std::getline(lines, line);)
+    if (line.find("\"step\"") != std::string::npos)
+      EXPECT_EQ(line.find("\"gradient_norm\": null, ") != std::string::npos &&
+                    line.find("\"has_gradient_norm\": false") !=
+                        std::string::npos,
+                ++number == 2)
+          << line;
+  EXPECT_EQ(number, 3);
+}
+
+// Plans that are made here have none then, and train alike.
+TEST_F(TrainPlansTest, RunsWithoutNormsTrainAlike) {
+  for (bool isSwitched : {false, true}) {
+    auto flags = [&](std::vector<std::string> more) {
+      more.insert(more.end(), {"--steps=3", "--clip=0"});
+      return isSwitched ? switched(more) : piped(more);
+    };
+    const std::string name = isSwitched ? "switched" : "piped";
+    ASSERT_EQ(run(flags({"--save=" + path(name)})).code, 0);
+    Result result =
+        run(flags({"--no-gradient-norm", "--save=" + path(name + "2"),
+                   "--dump-plans=" + path(name + "-plans"),
+                   "--metrics=" + path(name + ".jsonl")}));
+    ASSERT_EQ(result.code, 0) << result.err;
+    expectSame(name + "/step-3", name + "2/step-3");
+    EXPECT_THAT(*readFile(path(name + ".jsonl")),
+                HasSubstr("\"has_gradient_norm\": false"));
+    auto plans = readStepPlan(*readFile(planPath(name + "-plans", 1)));
+    for (const plan::Phase &phase : plans->phases)
+      for (const plan::RankProgram &program : phase.plan.ranks)
+        for (const Instruction &i : program.instructions)
+          EXPECT_NE(i.op, Instruction::GRAD_NORM);
+  }
+  Result result = run(piped({"--steps=1", "--no-gradient-norm"}));
+  EXPECT_EQ(result.code, 2);
+  EXPECT_THAT(result.err, HasSubstr("--no-gradient-norm leaves nothing to clip "
+                                    "by, but --clip is 1: give --clip 0"));
 }
 
 /// One edit, as a hand might slip.

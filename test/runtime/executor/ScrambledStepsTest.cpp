@@ -3,8 +3,9 @@
 //===----------------------------------------------------------------------===//
 //
 // As ScrambledPlansTest.cpp does it with plans: switches move in the programs of
-// steps, on one rank or on all, and what the verifier still accepts must run to
-// its end where every start blocks, and compute what the planned step computes.
+// steps, on one rank or on all, or move other pieces in other ways. What the
+// verifier still accepts must run to its end where every start blocks, and compute
+// what the planned step computes.
 //
 // DYNA_SCRAMBLES says how many steps are scrambled, DYNA_SCRAMBLE_SEED names the
 // first.
@@ -12,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/runtime/executor/SwitchedSteps.h"
+#include "test/runtime/plan/SwitchScrambler.h"
 
 #include "runtime/plan/InstructionTable.h"
 
@@ -100,6 +102,51 @@ const std::vector<std::vector<std::string>> sequences = {
     {"pp=4,layers=2+1+1+1", "dp=2,tp=2,order=tp+dp+pp", "dp=4,zero=1"},
     {"tp=2,pp=2,layers=3+2,order=tp+pp+dp", "tp=4", "dp=2,pp=2,layers=4+1"},
 };
+
+/// The switches themselves are changed: who sends which piece, from where, to whom,
+/// and in which bucket. Steps over what `checkSwitch` accepts are planned and run.
+TEST_F(ScrambledStepsTest, SwitchesThatAreAcceptedRun) {
+  const int64_t first = numberFrom("DYNA_SCRAMBLE_SEED", 0);
+  const int64_t count = numberFrom("DYNA_SCRAMBLES", 24);
+  int64_t tried = 0, accepted = 0;
+  for (int64_t seed = first; seed < first + count; ++seed) {
+    SCOPED_TRACE("DYNA_SCRAMBLE_SEED=" + std::to_string(seed));
+    Random random(static_cast<uint64_t>(seed) + 1000000);
+    const auto &sequence = sequences[static_cast<size_t>(seed) % 4];
+    const int ranks = parseStrategy(sequence[0])->ranks();
+    const auto planned = onNodes(ranks, 512 << below(random, 4));
+    const SwitchTable::Make scrambled =
+        [&](const std::vector<SwitchTensor> &tensors) -> StatusOr<SwitchPlan> {
+      DYNA_ASSIGN_OR_RETURN(SwitchPlan plan, planned(tensors));
+      const int changes = 20 + below(random, 60);
+      tried += changes;
+      return scrambleSwitch(tensors, ranks, std::move(plan), changes, random(),
+                            accepted);
+    };
+    const Carriage way = {scrambled, true, below(random, 2) == 1};
+    const MiniBatch batch =
+        tinyBatch({5, 1, 17, 9, 3, 12, 1, 8}, below(random, 100));
+    std::vector<int> phaseOf;
+    for (size_t s = 0; s < batch.samples.size(); ++s)
+      phaseOf.push_back(below(random, sequence.size()));
+    Steps steps(sequence, plan::F64, way);
+    Steps again(sequence, plan::F64, {planned, true});
+    auto step = steps.plan(batch, phaseOf), same = again.plan(batch, phaseOf);
+    ASSERT_TRUE(step.isOk()) << step.status().message();
+    ASSERT_TRUE(same.isOk()) << same.status().message();
+    const Outcome got = outcomeOf(steps, *step, batch);
+    const Outcome expected = outcomeOf(again, *same, batch);
+    ASSERT_NEAR(got.result.lossSum, expected.result.lossSum, 1e-10);
+    ASSERT_NEAR(got.result.gradientNorm, expected.result.gradientNorm, 1e-10);
+    ASSERT_EQ(got.masters.size(), expected.masters.size());
+    for (size_t i = 0; i < got.masters.size(); ++i)
+      ASSERT_NEAR(got.masters[i], expected.masters[i], 1e-10) << i;
+  }
+  EXPECT_GT(accepted, tried / 20);
+  EXPECT_LT(accepted, tried / 2);
+  std::printf("%lld of %lld changes of switches accepted\n",
+              static_cast<long long>(accepted), static_cast<long long>(tried));
+}
 
 TEST_F(ScrambledStepsTest, WhatIsAcceptedRuns) {
   const int64_t first = numberFrom("DYNA_SCRAMBLE_SEED", 0);

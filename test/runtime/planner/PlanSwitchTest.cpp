@@ -7,6 +7,7 @@
 #include "runtime/planner/SwitchBounds.h"
 #include "runtime/planner/SwitchTimes.h"
 #include "runtime/planner/switches/DealRoutes.h"
+#include "test/runtime/plan/SwitchScrambler.h"
 #include "test/runtime/planner/SwitchCases.h"
 #include "gmock/gmock.h"
 
@@ -111,6 +112,30 @@ TEST(PlanSwitch, NoTransferCanBeMissingTwiceOrElsewhere) {
       }
   }
   EXPECT_GT(changed, 1000);
+}
+
+/// Many changes behind each other, each of which leaves a plan that is accepted:
+/// other senders, sources, receivers, buckets, pieces, and ways over other ranks.
+TEST(PlanSwitch, WhatIsAcceptedOfChangedPlansBringsEveryElement) {
+  Draw draw(5);
+  int64_t tried = 0, accepted = 0, passed = 0;
+  for (int i = 0; i < 500; ++i) {
+    const SwitchCase one = drawSwitch(draw);
+    const int ranks = one.network.ranks;
+    SwitchPlan plan = planOf(one, fineOptions(draw));
+    for (int turn = 0; turn < 8; ++turn) {
+      plan = scrambleSwitch(one.tensors, ranks, std::move(plan), 20,
+                            1000 * i + turn, accepted);
+      tried += 20;
+      ASSERT_EQ(carryOut(one.tensors, ranks, plan), "") << i << " " << turn;
+    }
+    for (const SwitchBucket &bucket : plan.buckets)
+      for (const SwitchTransfer &transfer : bucket.transfers)
+        passed += static_cast<int>(transfer.source != SwitchPlace::Old);
+  }
+  EXPECT_GT(accepted, tried / 20);
+  EXPECT_LT(accepted, tried / 2);
+  EXPECT_GT(passed, 1000);
 }
 
 TEST(PlanSwitch, BucketsAreBounded) {

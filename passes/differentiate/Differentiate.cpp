@@ -2,7 +2,8 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "passes/differentiate/LayerFunctions.h"
+#include "passes/differentiate/DeriveLayer.h"
+#include "passes/differentiate/JointLayer.h"
 #include "passes/differentiate/Passes.h"
 
 namespace mlir::dyna {
@@ -25,10 +26,8 @@ private:
   LogicalResult parseGradients();
   LogicalResult checkGradients(LayerOp layer);
   LogicalResult differentiateLayer(LayerOp layer);
-  /// Per parameter of the layer, whether weight decay applies.
-  FailureOr<SmallVector<bool>> findDecays(LayerOp layer);
 
-  DenseMap<StringAttr, SmallVector<CallOp>> callsOfLayer;
+  CallsOfLayers callsOfLayer;
   /// In which gradients are added up; null: the accumulator type.
   Type gradientElement;
 };
@@ -70,59 +69,24 @@ LogicalResult Differentiate::checkGradients(LayerOp layer) {
   return success();
 }
 
-FailureOr<SmallVector<bool>> Differentiate::findDecays(LayerOp layer) {
-  SmallVector<bool> decays(layer.getNumParameters(), false);
-  ArrayRef<CallOp> calls = callsOfLayer[layer.getSymNameAttr()];
-  for (CallOp call : calls) {
-    auto names = call.getParameters().getAsRange<FlatSymbolRefAttr>();
-    for (auto [i, name] : llvm::enumerate(names)) {
-      auto parameter =
-          SymbolTable::lookupNearestSymbolFrom<ParameterOp>(call, name);
-      if (!parameter || i >= decays.size())
-        return call.emitOpError("expects a parameter of the layer, but got ")
-               << name;
-      if (call == calls.front())
-        decays[i] = parameter.getDecay();
-      if (decays[i] == parameter.getDecay())
-        continue;
-      InFlightDiagnostic diagnostic = call.emitOpError("gives parameter ");
-      diagnostic << i << " as " << name << (decays[i] ? " without" : " with")
-                 << " weight decay, but the first call of the layer gives it "
-                 << (decays[i] ? "with" : "without")
-                 << " decay; calls of one layer share one update function";
-      diagnostic.attachNote(calls.front()->getLoc()) << "see the first call";
-      return diagnostic;
-    }
-  }
-  return decays;
-}
-
 LogicalResult Differentiate::differentiateLayer(LayerOp layer) {
   if (failed(checkGradients(layer)))
     return failure();
-  FailureOr<SmallVector<bool>> decays = findDecays(layer);
-  FailureOr<JointLayer> joint = JointLayer::create(layer, gradientElement);
-  if (failed(decays) || failed(joint))
-    return failure();
-  SavedValues saved = chooseSavedValues(*joint);
-
   OpBuilder builder(layer.getContext());
   builder.setInsertionPointAfter(layer);
-  if (failed(buildEvaluateFunction(builder, layer)) ||
-      failed(buildTrainingFunctions(builder, layer, *joint, saved)) ||
-      failed(buildOptimizerFunctions(builder, layer, *decays, gradientElement)))
+  FailureOr<SavedCounts> saved = deriveLayer(
+      builder, layer, callsOfLayer[layer.getSymNameAttr()], gradientElement);
+  if (failed(saved))
     return failure();
-
   ++numLayers;
-  numProducts += saved.products.size();
-  numElementwise += saved.elementwise.size();
-  numRepeated += saved.repeated.size();
+  numProducts += saved->products;
+  numElementwise += saved->elementwise;
+  numRepeated += saved->repeated;
   return success();
 }
 
 void Differentiate::runOnOperation() {
   ModuleOp module = getOperation();
-  callsOfLayer.clear();
   if (failed(parseGradients()))
     return signalPassFailure();
   for (FunctionOp function : module.getOps<FunctionOp>()) {
@@ -130,9 +94,7 @@ void Differentiate::runOnOperation() {
                          "differentiate a module only once");
     return signalPassFailure();
   }
-  for (ModelOp model : module.getOps<ModelOp>())
-    for (CallOp call : model.getBody().getOps<CallOp>())
-      callsOfLayer[call.getCalleeAttr().getAttr()].push_back(call);
+  callsOfLayer = callsOfLayers(module);
 
   // All layers are tried, so that one run reports the faults of all.
   bool failed = false;

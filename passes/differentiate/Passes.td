@@ -43,7 +43,8 @@ def Differentiate : Pass<"dyna-differentiate", "::mlir::ModuleOp"> {
     every micro-batch's contribution is rounded once when it is added.
 
     The functions hold no dead and no repeated ops. Everything that
-    `dyna-verify-differentiated` checks holds afterwards.
+    `dyna-verify-differentiated` checks holds afterwards: DIFF1 to DIFF6 are checked here,
+    DIFF7 holds by construction.
   }];
   let options = [Option<"gradients", "gradients", "std::string", /*default=*/"\"\"",
                         "In which gradients of parameters are added up: f32 or bf16; "
@@ -57,7 +58,7 @@ def Differentiate : Pass<"dyna-differentiate", "::mlir::ModuleOp"> {
 }
 
 def VerifyDifferentiated : Pass<"dyna-verify-differentiated", "::mlir::ModuleOp"> {
-  let summary = "Checks that the layer functions of every layer fit together.";
+  let summary = "Checks that the functions of every layer fit together and are its derivative.";
   let description = [{
     States what holds after the differentiate phase:
 
@@ -74,6 +75,12 @@ def VerifyDifferentiated : Pass<"dyna-verify-differentiated", "::mlir::ModuleOp"
     - (DIFF5) `evaluate` has no dropout, `recompute_selective` no matrix product and no
       attention, and neither these nor `recompute_full` and `backward_input` touch a gradient.
     - (DIFF6) no function computes what it does not need.
+    - (DIFF7) every function computes its results by the ops that differentiating its
+      layer again gives, whatever their order. This pass alone derives again: the phases
+      that follow rewrite functions, and prove DIFF1 to DIFF6 of them.
+
+    The layers themselves are taken as they are: what a model should compute is not
+    stated anywhere else. Costs as much as `dyna-differentiate`.
   }];
 }
 

@@ -3,10 +3,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dyna/Requirements.h"
+#include "passes/differentiate/CompareFunctions.h"
+#include "passes/differentiate/DeriveLayer.h"
 #include "passes/differentiate/FunctionCut.h"
 #include "passes/differentiate/LayerFunctions.h"
 #include "passes/differentiate/Passes.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace mlir::dyna {
 #define GEN_PASS_DEF_VERIFYDIFFERENTIATED
@@ -453,6 +456,34 @@ mlir::dyna::verifyDifferentiated(ModuleOp module,
   return success();
 }
 
+//===----------------------------------------------------------------------===//
+// DIFF7: what is derived again
+//===----------------------------------------------------------------------===//
+
+/// Derives the functions of every layer once more and compares.
+static LogicalResult verifyDerived(ModuleOp module) {
+  llvm::StringMap<FunctionOp> functions;
+  Type gradientElement;
+  for (FunctionOp function : module.getOps<FunctionOp>()) {
+    functions[function.getSymName()] = function;
+    if (!gradientElement)
+      gradientElement = function.getGradientElementType();
+  }
+  CallsOfLayers calls = callsOfLayers(module);
+  for (LayerOp layer : module.getOps<LayerOp>()) {
+    OwningOpRef<ModuleOp> scratch = ModuleOp::create(module.getLoc());
+    OpBuilder builder = OpBuilder::atBlockEnd(scratch->getBody());
+    if (failed(deriveLayer(builder, layer, calls[layer.getSymNameAttr()],
+                           getNarrowGradients(layer, gradientElement))))
+      return failure();
+    for (FunctionOp derived : scratch->getOps<FunctionOp>())
+      if (failed(compareFunctions(functions.at(derived.getSymName()), // DIFF1
+                                  derived)))                          // DIFF7
+        return failure();
+  }
+  return success();
+}
+
 namespace {
 
 class VerifyDifferentiated
@@ -461,7 +492,8 @@ public:
   void runOnOperation() override {
     if (getOperation().getOps<LayerOp>().empty())
       warnOfNothing(getOperation(), getArgument(), "dyna.layer");
-    if (failed(verifyDifferentiated(getOperation())))
+    if (failed(verifyDifferentiated(getOperation())) ||
+        failed(verifyDerived(getOperation())))
       return signalPassFailure();
     markAllAnalysesPreserved();
   }

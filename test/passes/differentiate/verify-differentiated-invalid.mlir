@@ -36,9 +36,29 @@
 
 // RUN: sed -e '/@l.evaluate of/,/^  }/s/dyna.return/%90 = dyna.relu %x : tensor<?x8xf32>\n dyna.return/' %t.mlir | not dyna-opt -dyna-verify-differentiated 2>&1 | FileCheck %s --check-prefix=DIFF6
 // DIFF6: 'dyna.relu' op computes what function @l.evaluate does not need
+
+// What is derived again. A weight gradient is deleted; a term of the norm is
+// deleted; an update decays its parameter; results change places; another epsilon.
+// RUN: sed -e '/@l.backward of/,/^  }/{/dyna.bias_grad/d;s/, %0 : /, %d_b : /}' %t.mlir | not dyna-opt -dyna-verify-differentiated 2>&1 | FileCheck %s --check-prefix=DIFF7-GRADIENT
+// DIFF7-GRADIENT: 'dyna.function' op returns argument 5 where the layer's derivation has 'dyna.bias_grad'; run --dyna-differentiate on the layer again
+// RUN: sed -e '/@l.grad_norm of/,/^  }/{/sum_squares %d_v/d;s/%d_b, %1 /%d_b, %0 /}' %t.mlir | not dyna-opt -dyna-verify-differentiated 2>&1 | FileCheck %s --check-prefix=DIFF7-NORM
+// DIFF7-NORM: 'dyna.sum_squares' op uses argument 3 where the layer's derivation has 'dyna.sum_squares'; run
+// RUN: sed -e '/@l.update of/,/^  }/s/%v_b : /%v_b {decay} : /' %t.mlir | not dyna-opt -dyna-verify-differentiated 2>&1 | FileCheck %s --check-prefix=DIFF7-DECAY
+// DIFF7-DECAY: 'dyna.adamw' op has other attributes, types or operands than the layer's derivation: {decay} instead of {}; run
+// RUN: sed -e '/@l.recompute_full of/,/^  }/s/return %0, %1/return %1, %0/' %t.mlir | not dyna-opt -dyna-verify-differentiated 2>&1 | FileCheck %s --check-prefix=DIFF7-RESULT
+// DIFF7-RESULT: 'dyna.function' op returns 'dyna.linear' where the layer's derivation has 'dyna.relu'; run
+// RUN: sed -e '/@n.evaluate of/,/^  }/s/e-05/e-06/' %t.mlir | not dyna-opt -dyna-verify-differentiated 2>&1 | FileCheck %s --check-prefix=DIFF7-EPSILON
+// DIFF7-EPSILON: 'dyna.rms_norm' op has other attributes, types or operands than the layer's derivation: {epsilon = {{.*}}E-7 : f64} instead of {epsilon = 1.000000e-05 : f64}; run
+
+// The order of ops may differ.
+// RUN: sed -e '/@l.backward of/,/^  }/{/bias_grad/{h;d};/linear_grad_weight %3/G}' %t.mlir | dyna-opt -dyna-verify-differentiated -o /dev/null
 dyna.layer @l[%w: tensor<16x8xf32>, %v: tensor<8x16xf32>, %b: tensor<8xf32>](%x: tensor<?x8xf32>, %rows: !dyna.segments) -> tensor<?x8xf32> {
   %h = dyna.linear %x, %w : tensor<?x8xf32>, tensor<16x8xf32>
   %a = dyna.relu %h : tensor<?x16xf32>
   %y = dyna.linear %a, %v, %b : tensor<?x16xf32>, tensor<8x16xf32>, tensor<8xf32>
+  dyna.return %y : tensor<?x8xf32>
+}
+dyna.layer @n[%g: tensor<8xf32>](%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %y = dyna.rms_norm %x, %g {epsilon = 1.0e-5} : tensor<?x8xf32>, tensor<8xf32>
   dyna.return %y : tensor<?x8xf32>
 }

@@ -1,0 +1,37 @@
+//===- DeriveLayer.h - All functions of one layer ---------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Shared by the pass that differentiates and the pass that derives again to compare.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_PASSES_DIFFERENTIATE_DERIVELAYER_H
+#define DYNA_PASSES_DIFFERENTIATE_DERIVELAYER_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "passes/differentiate/SavedValues.h"
+
+namespace mlir::dyna {
+
+/// The calls of each layer, by its name, in the order of the module.
+using CallsOfLayers = llvm::DenseMap<StringAttr, SmallVector<CallOp>>;
+CallsOfLayers callsOfLayers(ModuleOp module);
+
+/// Numbers of values that functions of one layer pass to each other.
+struct SavedCounts {
+  size_t products = 0, elementwise = 0, repeated = 0;
+};
+
+/// Builds the functions of all roles of `layer` at the builder's place, with
+/// gradients of parameters added up in `gradientElement` (null: the accumulator
+/// type). Weight decay is that of the parameters that `calls` give. On failure a
+/// diagnostic was emitted.
+FailureOr<SavedCounts> deriveLayer(OpBuilder &builder, LayerOp layer,
+                                   ArrayRef<CallOp> calls,
+                                   Type gradientElement);
+
+} // namespace mlir::dyna
+
+#endif // DYNA_PASSES_DIFFERENTIATE_DERIVELAYER_H

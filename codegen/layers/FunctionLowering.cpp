@@ -357,6 +357,10 @@ RankRows FunctionLowering::partOf(ShardAttr shard, int64_t room) {
   return part;
 }
 
+Value FunctionLowering::firstFeature(dist::GroupAttr group, int64_t features) {
+  return code.mul(groupOf(group.getIndex()).second, code.i64(features));
+}
+
 RankRows FunctionLowering::tokensOf(dist::GroupAttr group) {
   if (!group)
     return {code.i64(0), getTokens()};

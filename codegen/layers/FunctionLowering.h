@@ -178,6 +178,9 @@ public:
   std::pair<Value, Value> groupOf(int64_t group);
   /// This rank's part of `rows` rows that are dealt to the ranks of a group.
   RankRows partOf(int64_t group, Value rows);
+  /// The number of this rank's first feature, where each rank of a group has
+  /// `features` of them.
+  Value firstFeature(dist::GroupAttr group, int64_t features);
   /// The same for a shard; leaves the layer function where the part does not
   /// fit into `room` rows.
   RankRows partOf(ShardAttr shard, int64_t room);

@@ -37,6 +37,9 @@ static void addOperands(FunctionLowering &function, Operation &inner,
                                 field(offsetof(dyna_context, layer)),
                                 dropout.getInstance());
     result.arguments.keys[dropout] = result.slots.add(key);
+    if (auto group = dist::kFeatures.of(dropout))
+      result.arguments.features[dropout] = result.slots.add(
+          function.firstFeature(group, dropout.getType().getDimSize(1)));
   }
 }
 

@@ -98,7 +98,11 @@ static Value emit(RowPiece &row, DropoutOp op) {
   CodeBuilder &code = row.code();
   Value x = row.get(op.getX());
   double probability = op.getProbability().convertToDouble();
-  Value bits = emitRandomElements(code, row.getRandomKey(op), row.piece());
+  Value feature = row.piece().column;
+  if (Value first = row.getFirstFeature(op))
+    feature = code.add(first, feature);
+  Value bits = emitRandomElements(code, row.getRandomKey(op), feature,
+                                  row.piece().width);
   int64_t threshold = dyna_dropout_threshold(probability);
   Value dropped =
       code.lessUnsigned(bits, code.constant(bits.getType(), threshold));

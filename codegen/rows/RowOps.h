@@ -26,6 +26,8 @@ public:
   virtual Value get(const Statistic &statistic) = 0;
   /// The random key of this row for a dropout.
   virtual Value getRandomKey(DropoutOp op) = 0;
+  /// The number of the row's first feature; null for 0, as where the row is whole.
+  virtual Value getFirstFeature(DropoutOp op) = 0;
 };
 
 /// The piece of the result of `op`, which is not a rotary or an accumulation.

@@ -26,7 +26,9 @@ struct RowsArguments {
   llvm::DenseMap<Value, int64_t> strides;      ///< of those, in elements
   SmallVector<unsigned> partials;              ///< per accumulation
   llvm::MapVector<Operation *, unsigned> keys; ///< of dropouts
-  std::optional<unsigned> samples, positions;  ///< arrays of the segments
+  /// Of dropouts that have a part of the features: the number of the first.
+  llvm::MapVector<Operation *, unsigned> features;
+  std::optional<unsigned> samples, positions; ///< arrays of the segments
 };
 
 /// What is the target's own about a body.
@@ -102,6 +104,11 @@ private:
   Value getTableRow(PositionsOp op) override;
   Value get(const Statistic &statistic) override;
   Value getRandomKey(DropoutOp op) override { return randomKeys.lookup(op); }
+  Value getFirstFeature(DropoutOp op) override {
+    auto found = arguments.features.find(op);
+    return found == arguments.features.end() ? Value()
+                                             : target.argument(found->second);
+  }
 
   void loadPointers();
   void startRow(Value row);

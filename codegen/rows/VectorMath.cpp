@@ -290,20 +290,19 @@ Value mlir::dyna::rows::emitRandomRowKey(CodeBuilder &code, Value opKey,
 }
 
 Value mlir::dyna::rows::emitRandomElements(CodeBuilder &code, Value rowKey,
-                                           const Piece &piece) {
-  SmallVector<int32_t> lanes(piece.width);
-  for (int64_t lane = 0; lane < piece.width; ++lane)
+                                           Value first, int64_t width) {
+  SmallVector<int32_t> lanes(width);
+  for (int64_t lane = 0; lane < width; ++lane)
     lanes[lane] = lane;
   Value iota = arith::ConstantOp::create(
-      code,
-      DenseIntElementsAttr::get(VectorType::get(piece.width, code.i32Type()),
-                                ArrayRef<int32_t>(lanes)));
-  Value column = code.truncate(piece.column, code.i32Type());
-  Value feature = code.add(code.splat(column, piece.width), iota);
+      code, DenseIntElementsAttr::get(VectorType::get(width, code.i32Type()),
+                                      ArrayRef<int32_t>(lanes)));
+  Value begin = code.truncate(first, code.i32Type());
+  Value feature = code.add(code.splat(begin, width), iota);
   Value low = code.truncate(rowKey, code.i32Type());
   Value high = code.truncate(code.shiftRight(rowKey, 32), code.i32Type());
-  Value x = code.bitXor(code.splat(low, piece.width),
-                        times(code, feature, 0x9E3779B9u));
-  x = code.bitXor(emitMix32(code, x), code.splat(high, piece.width));
+  Value x =
+      code.bitXor(code.splat(low, width), times(code, feature, 0x9E3779B9u));
+  x = code.bitXor(emitMix32(code, x), code.splat(high, width));
   return emitMix32(code, x);
 }

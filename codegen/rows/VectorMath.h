@@ -39,8 +39,9 @@ Value emitRandomOpKey(CodeBuilder &code, Value seed, Value step, Value layer,
                       int64_t instance);
 Value emitRandomRowKey(CodeBuilder &code, Value opKey, Value sample,
                        Value position);
-/// Random bits for features `column`, `column + 1`, ... of a row.
-Value emitRandomElements(CodeBuilder &code, Value rowKey, const Piece &piece);
+/// Random bits for the `width` features of a row from number `first` on.
+Value emitRandomElements(CodeBuilder &code, Value rowKey, Value first,
+                         int64_t width);
 
 } // namespace mlir::dyna::rows
 

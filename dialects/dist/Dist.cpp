@@ -320,6 +320,11 @@ static constexpr mlir::dyna::KnownAttribute attributes[] = {
        return op->hasTrait<mlir::dyna::OpTrait::CountsTokens>();
      },
      "a group such as #dist.group<1 [tp] on <tp=2>>", kTokens.isKind},
+    {kFeatures.name, "ops that count features: dropout",
+     [](Operation *op) {
+       return op->hasTrait<mlir::dyna::OpTrait::CountsFeatures>();
+     },
+     "a group such as #dist.group<1 [tp] on <tp=2>>", kFeatures.isKind},
     {kGroups.name, "modules", [](Operation *op) { return isa<ModuleOp>(op); },
      "an array of groups",
      [](Attribute value) {

@@ -51,6 +51,9 @@ inline constexpr PhaseAttribute<UnitAttr> kSequence{"dist.sequence"};
 /// On an op that counts tokens from the first of the micro-batch: the group to
 /// whose ranks the tokens are dealt.
 inline constexpr PhaseAttribute<GroupAttr> kTokens{"dist.tokens"};
+/// On an op that counts features from the first of the row: the group to whose
+/// ranks the features are dealt.
+inline constexpr PhaseAttribute<GroupAttr> kFeatures{"dist.features"};
 /// On a module: the groups with indices from 3 on, in order.
 inline constexpr PhaseAttribute<ArrayAttr> kGroups{"dist.groups"};
 /// The first index that is no whole axis.

@@ -73,6 +73,9 @@ template <typename ConcreteType>
 class CountsTokens
     : public ::mlir::OpTrait::TraitBase<ConcreteType, CountsTokens> {};
 template <typename ConcreteType>
+class CountsFeatures
+    : public ::mlir::OpTrait::TraitBase<ConcreteType, CountsFeatures> {};
+template <typename ConcreteType>
 class AnyStride : public ::mlir::OpTrait::TraitBase<ConcreteType, AnyStride> {};
 } // namespace OpTrait
 

@@ -169,6 +169,10 @@ def Dyna_PairsFeatures : Dyna_Trait<"PairsFeatures">;
 /// part of them the op carries `dist.tokens`.
 def Dyna_CountsTokens : Dyna_Trait<"CountsTokens">;
 
+/// Features are counted from the first of the row: on a rank that has a part of them
+/// the op carries `dist.features`.
+def Dyna_CountsFeatures : Dyna_Trait<"CountsFeatures">;
+
 /// Activations are read and written row by row, be there columns of others
 /// between one row and the next (`stride` of a place).
 def Dyna_AnyStride : Dyna_Trait<"AnyStride">;

@@ -252,12 +252,14 @@ class Dyna_BinaryOp<string mnemonic, string what, list<Trait> traits = []>
 def Dyna_AddOp : Dyna_BinaryOp<"add", "Element-wise sum.", [Commutative]>;
 def Dyna_MulOp : Dyna_BinaryOp<"mul", "Element-wise product.", [Commutative]>;
 
-def Dyna_DropoutOp : Dyna_ComputeOp<"dropout", [Dyna_Differentiable, Dyna_Elementwise, Dyna_CountsTokens, Dyna_InferType]> {
+def Dyna_DropoutOp : Dyna_ComputeOp<"dropout", [Dyna_Differentiable, Dyna_Elementwise, Dyna_CountsTokens, Dyna_CountsFeatures,
+                                                Dyna_InferType]> {
   let summary = "Zeroes elements at random and scales the others.";
   let description = [{
     An element is dropped by a counter-based random number of (seed, step, layer,
     `instance`, sample, position, feature) (`runtime/abi/Random.h`), so neither the cut
-    into micro-batches nor recomputation changes it; survivors are divided by
+    into micro-batches nor recomputation nor the split of features over ranks changes it;
+    survivors are divided by
     `1 - probability`. It is its own gradient. In the `evaluate` role it is the identity.
     `instance` numbers the dropouts of a layer.
 
@@ -289,7 +291,8 @@ def Dyna_LinearCrossEntropyOp : Dyna_ComputeOp<"linear_cross_entropy", [Dyna_Dif
   let description = [{
     The sum over all rows whose target is not `ignore_index` of
     `-log softmax(x * weight^T)[target]`, in f64. Training divides by the number of
-    targets of the whole mini-batch, which only the planner knows.
+    targets of the whole mini-batch, which only the planner knows. Training binaries mark
+    rows outside of the loss with -1 and are compiled for this `ignore_index` alone.
 
     With `shard`, `weight` is this rank's part of the vocabulary. The ranks of the group
     exchange the maximum and then the sum of exponentials and the target's logit of each

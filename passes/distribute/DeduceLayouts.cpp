@@ -75,10 +75,8 @@ static int turnOf(Role role) {
   }
 }
 
-/// Says so if all ranks do all work of a layer, which gains nothing: the
-/// person who chose the degree may not know.
-static void warnIfWhole(LayerOp layer, LayerOp local,
-                        const TensorDegree &degree) {
+/// Whether all ranks do all work of a layer.
+static bool isWhole(LayerOp local) {
   auto areWhole = [](Operation *op, dist::PhaseAttribute<ArrayAttr> list) {
     ArrayAttr layouts = list.of(op);
     return layouts && llvm::all_of(layouts, [](Attribute attribute) {
@@ -89,16 +87,40 @@ static void warnIfWhole(LayerOp layer, LayerOp local,
            });
   };
   auto ops = local.getBody().front().without_terminator();
-  if (ops.empty() || !areWhole(local, dist::kArguments) ||
-      !llvm::all_of(
-          ops, [&](Operation &op) { return areWhole(&op, dist::kLayouts); }))
+  return !ops.empty() && areWhole(local, dist::kArguments) &&
+         llvm::all_of(
+             ops, [&](Operation &op) { return areWhole(&op, dist::kLayouts); });
+}
+
+/// Warns of a layer, or of linears beside others that are split, of which each rank
+/// has all: a tensor degree gains nothing there, and the person who chose it may
+/// not know.
+static void warnOfWhole(LayerOp layer, LayerOp local,
+                        ArrayRef<::dyna::Layout> parameters,
+                        const TensorDegree &degree) {
+  SmallVector<LinearOp> whole = wholeLinears(layer, parameters);
+  const size_t linears = llvm::range_size(layer.getBody().getOps<LinearOp>());
+  const bool isSplit =
+      llvm::any_of(parameters, [](const ::dyna::Layout &layout) {
+        return layout != ::dyna::Layout::replicated(layout.dims.size());
+      });
+  const bool isAll = isWhole(local);
+  if (!isAll && (whole.empty() || !isSplit))
     return;
   InFlightDiagnostic warning = mlir::emitWarning(layer.getLoc());
-  warning << "layer @" << layer.getSymName()
-          << " is split in nothing at tp=" << degree.tp << ": each of the "
-          << degree.tp
-          << " ranks keeps all of its parameters and does all of its work";
-  explainWholeLinears(layer, *warning.getUnderlyingDiagnostic());
+  warning << "layer @" << layer.getSymName();
+  if (isAll)
+    warning << " is split in nothing at tp=" << degree.tp;
+  else
+    warning << " keeps " << whole.size() << " of its " << linears
+            << (linears == 1 ? " linear" : " linears")
+            << " whole at tp=" << degree.tp << (degree.sequence ? ",sp=1" : "");
+  const char *them = isAll ? "its" : "their";
+  warning << ": each of the " << degree.tp << " ranks keeps all of " << them
+          << " parameters";
+  if (!degree.sequence)
+    warning << " and does all of " << them << " work";
+  explainWholeLinears(layer, whole, *warning.getUnderlyingDiagnostic());
 }
 
 LogicalResult DeduceLayouts::deduce(LayerOp layer, const TensorDegree &degree) {
@@ -143,7 +165,7 @@ LogicalResult DeduceLayouts::deduce(LayerOp layer, const TensorDegree &degree) {
   deducer.setBackwardWeight(backwardWeight);
   if (failed(deducer.deduce(local)))
     return failure();
-  warnIfWhole(layer, local, degree);
+  warnOfWhole(layer, local, *parameters, degree);
   for (int turn = 0; turn <= kLastTurn; ++turn)
     for (FunctionOp function : copies) {
       if (turnOf(function.getRole()) != turn)

@@ -201,9 +201,9 @@ static FactorRule ruleOf(RotaryOp op) {
 //===----------------------------------------------------------------------===//
 
 /// All operands and results are `[t, n]`, apart from segments.
-static Rule elementwise(Operation *op, Factor::Kind features = Factor::Even) {
+static Rule elementwise(Operation *op) {
   Rule r(op);
-  int t = r.tokens(), n = r.factor("n", op->getResult(0), 1, features);
+  int t = r.tokens(), n = r.factor("n", op->getResult(0), 1);
   for (auto [index, operand] : llvm::enumerate(op->getOperands()))
     if (isa<RankedTensorType>(operand.getType()))
       r.in(index, {{t}, {n}});
@@ -217,10 +217,7 @@ static FactorRule ruleOf(GeluGradOp op) { return elementwise(op); }
 static FactorRule ruleOf(SiluGradOp op) { return elementwise(op); }
 static FactorRule ruleOf(ReluGradOp op) { return elementwise(op); }
 static FactorRule ruleOf(AddOp op) { return elementwise(op).linearIn({0, 1}); }
-/// Random numbers are drawn by feature, counted from the first of the row.
-static FactorRule ruleOf(DropoutOp op) {
-  return elementwise(op, Factor::Whole).linearIn({0});
-}
+static FactorRule ruleOf(DropoutOp op) { return elementwise(op).linearIn({0}); }
 
 static FactorRule ruleOf(BiasOp op) {
   Rule r(op);

@@ -22,6 +22,10 @@ static bool countsTokens(Operation *op) {
   return op->hasTrait<mlir::dyna::OpTrait::CountsTokens>();
 }
 
+static bool countsFeatures(Operation *op) {
+  return op->hasTrait<mlir::dyna::OpTrait::CountsFeatures>();
+}
+
 /// Of every value but an argument.
 LogicalResult LocalVerifier::set(Operation *op, Value value, int number,
                                  const Layout &layout) {
@@ -135,7 +139,22 @@ LogicalResult LocalVerifier::checkTokens(Operation *op,
                              describeParts(layer.mesh, parts));
 }
 
+/// Features are counted from the first of the row.
+LogicalResult LocalVerifier::checkFeatures(Operation *op) {
+  if (!countsFeatures(op))
+    return success();
+  const Layout layout = meanings.lookup(op->getOperand(0)).layout;
+  Attribute wanted;
+  if (!layout.dims[1].empty())
+    wanted = groups.find(layer.meshAttr, layout.dims[1]);
+  return expectAttribute(op, dist::kFeatures.name, wanted,
+                         "its features are split over " +
+                             describeParts(layer.mesh, layout.dims[1]));
+}
+
 LogicalResult LocalVerifier::checkParts(Operation *op) {
+  if (failed(checkFeatures(op)))
+    return failure();
   if (auto lookup = dyn_cast<TableOpInterface>(op))
     return checkShard(op, lookup.getTable());
   if (!countsTokens(op))
@@ -154,6 +173,8 @@ FailureOr<DictionaryAttr> LocalVerifier::globalAttributes(Operation *op) {
   attributes.erase("shard"); // compared, with the next, in checkParts
   if (countsTokens(op))
     attributes.erase(dist::kTokens.name);
+  if (countsFeatures(op))
+    attributes.erase(dist::kFeatures.name);
   LogicalResult result =
       llvm::TypeSwitch<Operation *, LogicalResult>(op)
           .Case<AttentionOp, AttentionGradOp>([&](auto attention)
@@ -310,6 +331,8 @@ static bool areSamePlaces(ArrayAttr places, ArrayAttr logical,
 static bool isKnown(Operation *op, StringRef name) {
   if (name == dist::kTokens.name)
     return countsTokens(op);
+  if (name == dist::kFeatures.name)
+    return countsFeatures(op);
   if (name == dist::kArguments.name || name == dist::kResults.name)
     return isa<LayerOp, FunctionOp>(op);
   return isa<LayerOp>(op) &&

@@ -71,6 +71,7 @@ private:
   LogicalResult checkEvenParts(Operation *op, const dist::FactorRule &rule);
   LogicalResult checkShard(Operation *op, Value table);
   LogicalResult checkTokens(Operation *op, const ::dyna::AxisParts &parts);
+  LogicalResult checkFeatures(Operation *op);
   LogicalResult checkParts(Operation *op);
   FailureOr<DictionaryAttr> globalAttributes(Operation *op);
   LogicalResult set(Operation *op, Value value, int number,

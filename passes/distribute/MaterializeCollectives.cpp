@@ -36,6 +36,7 @@ private:
   void localizeOp(Operation *op);
   void setShard(TableOpInterface op);
   void setTokens(Operation *op);
+  void setFeatures(Operation *op);
   void foldCollectives();
 
   FunctionOpInterface function;
@@ -145,6 +146,13 @@ void Localizer::setTokens(Operation *op) {
     dist::kTokens.set(op, groups.getGroup(mesh, layout.dims[0]));
 }
 
+/// The same for features, those of its result.
+void Localizer::setFeatures(Operation *op) {
+  const Layout &layout = layouts[op->getResult(0)];
+  if (!layout.dims[1].empty())
+    dist::kFeatures.set(op, groups.getGroup(mesh, layout.dims[1]));
+}
+
 template <typename Op> static void setHeads(Op op, int64_t headDim) {
   op.setHeads(op.getQuery().getType().getDimSize(1) / headDim);
   op.setKvHeads(op.getKey().getType().getDimSize(1) / headDim);
@@ -167,6 +175,8 @@ void Localizer::localizeOp(Operation *op) {
       .Case([&](TableOpInterface table) { setShard(table); });
   if (op->hasTrait<mlir::dyna::OpTrait::CountsTokens>())
     setTokens(op);
+  if (op->hasTrait<mlir::dyna::OpTrait::CountsFeatures>())
+    setFeatures(op);
 }
 
 /// Collectives that undo each other, and those of groups of one.

@@ -53,8 +53,7 @@ private:
 
 /// The factor of the features that the op keeps: each feature of its first
 /// result follows from the same feature of its activations (for attention: the
-/// same head), by what its rule says. Not dropout: it numbers features from the
-/// first of the row.
+/// same head), by what its rule says.
 static std::optional<int> keptFeatures(Operation *op,
                                        const dist::FactorRule &rule) {
   if (rule.results.empty() || rule.results[0].size() != 2)
@@ -268,18 +267,32 @@ mlir::dyna::chooseParameterLayouts(LayerOp layer, const Mesh &mesh) {
   return chooser.take();
 }
 
-void mlir::dyna::explainWholeLinears(LayerOp layer, Diagnostic &diagnostic) {
-  bool hasLinears = false;
-  for (auto linear : layer.getBody().getOps<LinearOp>()) {
-    hasLinears = true;
+SmallVector<LinearOp>
+mlir::dyna::wholeLinears(LayerOp layer,
+                         llvm::ArrayRef<::dyna::Layout> layouts) {
+  return llvm::filter_to_vector(
+      layer.getBody().getOps<LinearOp>(), [&](LinearOp linear) {
+        auto weight = dyn_cast<BlockArgument>(linear.getWeight());
+        return !weight || weight.getArgNumber() >= layouts.size() ||
+               layouts[weight.getArgNumber()] == Layout::replicated(2);
+      });
+}
+
+void mlir::dyna::explainWholeLinears(LayerOp layer,
+                                     llvm::ArrayRef<LinearOp> linears,
+                                     Diagnostic &diagnostic) {
+  for (LinearOp linear : linears) {
     FeatureRegion region;
-    if (Operation *obstacle = growRegion(linear, region))
-      diagnostic.attachNote(linear.getLoc())
-          << "the output features of this linear stay whole, as '"
-          << obstacle->getName()
-          << "' needs them so; a pair of linears is split that has only "
-             "attention and element-wise ops in between";
+    Operation *obstacle = growRegion(linear, region);
+    Diagnostic &note = diagnostic.attachNote(linear.getLoc());
+    note << "the output features of this linear stay whole, ";
+    if (obstacle)
+      note << "as '" << obstacle->getName() << "' needs them so";
+    else
+      note << "as they meet those of a linear whose input features are split";
+    note << "; a pair of linears is split that has only attention and "
+            "element-wise ops in between";
   }
-  if (!hasLinears)
+  if (layer.getBody().getOps<LinearOp>().empty())
     diagnostic.attachNote(layer.getLoc()) << "it has no linear to split";
 }

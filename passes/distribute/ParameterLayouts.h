@@ -34,8 +34,14 @@ namespace mlir::dyna {
 FailureOr<std::vector<::dyna::Layout>>
 chooseParameterLayouts(LayerOp layer, const ::dyna::Mesh &mesh);
 
-/// Notes for every linear that begins no region, and that there is none.
-void explainWholeLinears(LayerOp layer, Diagnostic &diagnostic);
+/// The linears whose weights the layouts of the layer's parameters leave whole.
+SmallVector<LinearOp> wholeLinears(LayerOp layer,
+                                   llvm::ArrayRef<::dyna::Layout> layouts);
+
+/// Attaches a note for each of these linears with the op that prevents its split;
+/// or one that the layer has no linear at all.
+void explainWholeLinears(LayerOp layer, llvm::ArrayRef<LinearOp> linears,
+                         Diagnostic &diagnostic);
 
 } // namespace mlir::dyna
 

@@ -22,7 +22,8 @@ def DeduceLayouts : Pass<"dyna-deduce-layouts", "::mlir::ModuleOp"> {
     ops (passes/distribute/LayoutRules.cpp).
 
     A layer of which nothing is split, neither parameters nor work, gets a warning that says
-    why: its ranks do the same.
+    why: its ranks do the same. So do linears that stay whole beside parameters of their layer
+    that are split; a note names the op that prevents each split.
   }];
   let options = [Option<"strategy", "strategy", "std::string", "\"\"",
                         "One strategy, such as dp=1,tp=2,pp=1, or several as name: ...; name: ...">];
@@ -78,8 +79,8 @@ def VerifyLocal : Pass<"dyna-verify-local", "::mlir::ModuleOp"> {
     Believed are the tensor degree, which mesh, `dist.sequence` and the name state alike,
     and the layer's layouts of its parameters. Everything else follows and is compared:
     types, places, `dist.arguments`, `dist.results`, `dist.gradients`, `dist.groups`, and what
-    stands for a part or an exchange (`shard`, `dist.tokens`, heads). An attribute that is
-    missing is as wrong as one that differs, and so is one of `dist` that nobody reads. Every
+    stands for a part or an exchange (`shard`, `dist.tokens`, `dist.features`,
+    heads). An attribute that is missing is as wrong as one that differs, and so is one of `dist` that nobody reads. Every
     logical function has its part, and every layer has one for each degree that another has.
 
     It holds behind the memory phase too; where values then lie is left to

@@ -3,7 +3,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Models of both families whose sizes many tensor degrees divide, and the
-// vocabulary none.
+// vocabulary none; and a module of neither family.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,6 +45,61 @@ inline std::string smallLlama(const LlamaShape &shape = {}) {
          ", \"hidden_act\": \"" + (shape.isUnusual ? "gelu" : "silu") +
          "\", \"attention_bias\": " + unusual + ", \"mlp_bias\": " + unusual +
          ", \"tie_word_embeddings\": " + unusual + "}";
+}
+
+/// A module whose block drops values before attention, which few ranks share, and
+/// features between the linears of its MLP, which is followed by a linear that
+/// stays whole.
+inline std::string smallDropping() {
+  return R"(
+dyna.parameter @table : tensor<257x16xf32> normal 0.2
+dyna.parameter @q : tensor<16x16xf32> normal 0.2
+dyna.parameter @k : tensor<4x16xf32> normal 0.2
+dyna.parameter @v : tensor<4x16xf32> normal 0.2
+dyna.parameter @o : tensor<16x16xf32> normal 0.2
+dyna.parameter @up : tensor<24x16xf32> normal 0.2
+dyna.parameter @down : tensor<16x24xf32> normal 0.2
+dyna.parameter @whole : tensor<16x16xf32> normal 0.2
+dyna.layer @embed[%w: tensor<257x16xf32>](%ids: tensor<?xi32>) -> tensor<?x16xf32> {
+  %x = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x16xf32>
+  dyna.return %x : tensor<?x16xf32>
+}
+dyna.layer @block[%q: tensor<16x16xf32>, %k: tensor<4x16xf32>, %v: tensor<4x16xf32>,
+                  %o: tensor<16x16xf32>, %up: tensor<24x16xf32>,
+                  %down: tensor<16x24xf32>, %whole: tensor<16x16xf32>]
+                 (%x: tensor<?x16xf32>, %s: !dyna.segments) -> tensor<?x16xf32> {
+  %0 = dyna.linear %x, %q : tensor<?x16xf32>, tensor<16x16xf32>
+  %1 = dyna.linear %x, %k : tensor<?x16xf32>, tensor<4x16xf32>
+  %2 = dyna.linear %x, %v : tensor<?x16xf32>, tensor<4x16xf32>
+  %3 = dyna.dropout %2, %s {instance = 0 : i64, probability = 2.5e-1 : f64} : tensor<?x4xf32>
+  %4, %lse = dyna.attention %0, %1, %3, %s {causal, heads = 8, kv_heads = 2, scale = 0.7}
+      : tensor<?x16xf32>, tensor<?x4xf32>, tensor<?x4xf32>
+  %5 = dyna.linear %4, %o : tensor<?x16xf32>, tensor<16x16xf32>
+  %6 = dyna.add %x, %5 : tensor<?x16xf32>
+  %7 = dyna.linear %6, %up : tensor<?x16xf32>, tensor<24x16xf32>
+  %8 = dyna.gelu %7 tanh : tensor<?x24xf32>
+  %9 = dyna.dropout %8, %s {instance = 1 : i64, probability = 2.5e-1 : f64} : tensor<?x24xf32>
+  %10 = dyna.linear %9, %down : tensor<?x24xf32>, tensor<16x24xf32>
+  %11 = dyna.dropout %10, %s {instance = 2 : i64, probability = 2.5e-1 : f64} : tensor<?x16xf32>
+  %12 = dyna.add %6, %11 : tensor<?x16xf32>
+  %13 = dyna.linear %12, %whole : tensor<?x16xf32>, tensor<16x16xf32>
+  %14 = dyna.add %12, %13 : tensor<?x16xf32>
+  dyna.return %14 : tensor<?x16xf32>
+}
+dyna.layer @head[%w: tensor<257x16xf32>](%x: tensor<?x16xf32>, %t: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %t : tensor<?x16xf32>, tensor<257x16xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+dyna.model @dropping(%ids: tensor<?xi32>, %t: tensor<?xi32>, %s: !dyna.segments)
+    facts<family = "custom", vocabulary = 257, positions = 64, width = 16, heads = 8,
+          kv_heads = 2, head_dim = 2, feed_forward = 0, config = ""> {
+  %0 = dyna.call "embed" @embed[@table](%ids) : (tensor<?xi32>) -> tensor<?x16xf32>
+  %1 = dyna.call "block" @block[@q, @k, @v, @o, @up, @down, @whole](%0, %s)
+      : (tensor<?x16xf32>, !dyna.segments) -> tensor<?x16xf32>
+  %2 = dyna.call "head" @head[@table](%1, %t) : (tensor<?x16xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %2 : tensor<1xf64>
+}
+)";
 }
 
 } // namespace mlir::dyna

@@ -14,11 +14,13 @@
 #include "mlir/Pass/PassManager.h"
 #include "passes/Pipelines.h"
 #include "runtime/transport/threads/ThreadTransport.h"
+#include "test/Patience.h"
 #include "test/passes/SmallConfigs.h"
 #include "test/reference/CompiledModel.h"
 #include "test/reference/Distributed.h"
 #include "test/reference/LayerRun.h"
 #include "test/reference/RandomModule.h"
+#include "test/reference/ReadModel.h"
 #include "test/reference/Tolerances.h"
 #include "test/runtime/device/TestDevice.h"
 #include "gtest/gtest.h"
@@ -147,7 +149,7 @@ OwningOpRef<ModuleOp> CompiledRanksTest::distribute(ModuleOp module) {
                                           ModuleOp local,
                                           const NamedTensors &masters,
                                           Step &step) {
-  transport.setTimeout(std::chrono::seconds(60));
+  transport.setTimeout(::dyna::kPatience);
   std::vector<std::unique_ptr<::dyna::Group>> made;
   std::vector<dyna_group> groups(DYNA_GROUP_COUNT, ::dyna::toAbi(nullptr));
   auto join = [&](const ::dyna::Mesh &mesh, const ::dyna::AxisParts &parts,
@@ -185,8 +187,7 @@ OwningOpRef<ModuleOp> CompiledRanksTest::distribute(ModuleOp module) {
 
 TEST_P(CompiledRanksTest, EqualsOneRank) {
   const Case &test = GetParam();
-  OwningOpRef<ModuleOp> module =
-      importConfig(&mlirContext, llvm::MemoryBufferRef(test.config, "test"));
+  OwningOpRef<ModuleOp> module = readModel(&mlirContext, test.config);
   ASSERT_TRUE(module);
   OwningOpRef<ModuleOp> local = distribute(*module);
   ASSERT_TRUE(local);
@@ -263,6 +264,28 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"LlamaTp8SpF64", llama, 8, true, "f64", f64Tolerances, {}},
         Case{"Gpt2Tp4SpF32", gpt2, 4, true, "f32", f32Tolerances, {}},
         Case{"LlamaTp4SpBf16", llama, 4, true, "bf16", bf16Tolerances, {}},
+        Case{"DroppingTp2F64",
+             smallDropping(),
+             2,
+             false,
+             "f64",
+             f64Tolerances,
+             {Recompute::Selective, true}},
+        Case{"DroppingTp4SpF64",
+             smallDropping(),
+             4,
+             true,
+             "f64",
+             f64Tolerances,
+             {Recompute::Full, false}},
+        Case{"EmulatedDroppingTp4F64",
+             smallDropping(),
+             4,
+             false,
+             "f64",
+             f64Tolerances,
+             {},
+             true},
         // Runs of rows where a rank has a part of the tokens, or of the table.
         Case{"EmulatedGpt2Tp3SpF64",
              gpt2,

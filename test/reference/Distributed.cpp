@@ -109,7 +109,9 @@ private:
   /// The result of a collective on one rank.
   Tensor exchange(Operation *op, int64_t rank);
   LogicalResult visitSharded(Operation *op);
-  LogicalResult visitTokens(Operation *op, int64_t rank, dist::GroupAttr group);
+  LogicalResult visitTokens(Operation *op, int64_t rank, dist::GroupAttr group,
+                            const Context &context);
+  Context contextOf(Operation *op, int64_t rank);
   void runHead(Operation *op, Value x, Value weight, Value targets,
                int64_t ignore, ShardAttr shard, Value loss, Value dX,
                Value accumulator, Value accumulated);
@@ -310,7 +312,8 @@ static Segments cutSegments(const Segments &all, int64_t begin, int64_t size) {
 
 /// Positions and random numbers count tokens of the whole micro-batch.
 LogicalResult Lockstep::visitTokens(Operation *op, int64_t rank,
-                                    dist::GroupAttr group) {
+                                    dist::GroupAttr group,
+                                    const Context &context) {
   Environment &environment = ranks[rank];
   for (Value operand : op->getOperands())
     if (auto *all = std::get_if<Segments>(&environment[operand])) {
@@ -325,6 +328,15 @@ LogicalResult Lockstep::visitTokens(Operation *op, int64_t rank,
       return result;
     }
   return op->emitOpError("counts tokens, but takes no segments");
+}
+
+/// Random numbers count features of the whole row.
+Context Lockstep::contextOf(Operation *op, int64_t rank) {
+  Context own = context;
+  if (auto group = dist::kFeatures.of(op))
+    own.firstFeature = mesh.indexIn(rank, group.getParts()) *
+                       tensor(op->getOperand(0), rank).width();
+  return own;
 }
 
 LogicalResult Lockstep::visit(Operation *op) {
@@ -346,10 +358,13 @@ LogicalResult Lockstep::visit(Operation *op) {
   std::vector<Tensor> exchanged;
   bool isCollective = isa_and_present<dist::DistDialect>(op->getDialect());
   for (int64_t rank = 0; rank < mesh.size(); ++rank) {
-    if (isCollective)
+    if (isCollective) {
       exchanged.push_back(exchange(op, rank));
-    else if (failed(tokens ? visitTokens(op, rank, tokens)
-                           : evaluateOperation(op, ranks[rank], context)))
+      continue;
+    }
+    const Context own = contextOf(op, rank);
+    if (failed(tokens ? visitTokens(op, rank, tokens, own)
+                      : evaluateOperation(op, ranks[rank], own)))
       return failure();
   }
   for (auto [rank, result] : llvm::enumerate(exchanged))

@@ -19,6 +19,7 @@
 #include "passes/distribute/Passes.h"
 #include "test/passes/SmallConfigs.h"
 #include "test/reference/RandomModule.h"
+#include "test/reference/ReadModel.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -68,8 +69,7 @@ class DistributedTest : public LocalPrograms,
                         public testing::WithParamInterface<Case> {
 protected:
   OwningOpRef<ModuleOp> distributed() {
-    return distribute(importConfig(&context, llvm::MemoryBufferRef(
-                                                 GetParam().config, "test")),
+    return distribute(readModel(&context, GetParam().config),
                       GetParam().strategy);
   }
 };
@@ -438,6 +438,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"LlamaTp8", smallLlama(eightHeads), "tp=8"},
                     Case{"LlamaTp2Sp", smallLlama(eightHeads), "tp=2,sp=1"},
                     Case{"LlamaTp4Sp", smallLlama(eightHeads), "tp=4,sp=1"},
+                    Case{"DroppingTp2", smallDropping(), "tp=2"},
+                    Case{"DroppingTp4", smallDropping(), "tp=4"},
+                    Case{"DroppingTp8", smallDropping(), "tp=8"},
+                    Case{"DroppingTp4Sp", smallDropping(), "tp=4,sp=1"},
                     Case{"LlamaBiasesTp4", unusualLlama, "tp=4"},
                     Case{"LlamaBiasesTp8Sp", unusualLlama, "tp=8,sp=1"}),
     [](const auto &info) { return std::string(info.param.name); });

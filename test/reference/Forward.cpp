@@ -198,9 +198,10 @@ Tensor dropout(const Tensor &x, const Segments &segments, double probability,
   for (int64_t t = 0; t < x.rows(); ++t)
     for (int64_t j = 0; j < x.width(); ++j) {
       size_t row = static_cast<size_t>(t);
-      bool dropped = isDropped(
-          context, instance, probability, static_cast<uint64_t>(samples[row]),
-          static_cast<uint64_t>(rows[row]), static_cast<uint64_t>(j));
+      bool dropped = isDropped(context, instance, probability,
+                               static_cast<uint64_t>(samples[row]),
+                               static_cast<uint64_t>(rows[row]),
+                               static_cast<uint64_t>(context.firstFeature + j));
       result.at(t, j) = dropped ? 0.0 : x.at(t, j) / (1 - probability);
     }
   return result;

@@ -107,6 +107,8 @@ struct Context {
   Optimizer optimizer;
   /// False in evaluation: dropouts of a layer are the identity.
   bool dropout = true;
+  /// The number of the first feature of a rank that has a part of them.
+  int64_t firstFeature = 0;
 };
 
 } // namespace mlir::dyna::reference

@@ -317,6 +317,61 @@ TEST_F(RankTest, CollectivesAsOne) {
   }
 }
 
+/// Each rank drops what one rank with the whole row drops, bit by bit.
+TEST_F(RankTest, DropsByFeaturesOfTheWholeRow) {
+  const char *text =
+      "dyna.function @f of @l as forward(%s: !dyna.segments in <segments>, "
+      "%x: tensor<?x$Wx$T> in <input>) -> (tensor<?x$Wx$T> in <output>) "
+      "$A{\n"
+      "  %r = dyna.rows : tensor<?x$Wx$T> {\n"
+      "    %y = dyna.dropout %x, %s {$Ginstance = 3 : i64, probability = "
+      "2.5e-1 : f64} : tensor<?x$Wx$T>\n"
+      "    dyna.yield %y : tensor<?x$Wx$T>\n"
+      "  } {places = [#dyna.place<output>]}\n"
+      "  dyna.return %r : tensor<?x$Wx$T>\n}\n";
+  auto textOf = [&](Element e, int64_t width, const char *arguments,
+                    const char *group) {
+    std::string result = replaceAll(text, "$T", nameOf(e));
+    result = replaceAll(result, "$W", std::to_string(width));
+    return replaceAll(replaceAll(result, "$A", arguments), "$G", group);
+  };
+  for (Element e : {Element::F32, Element::F64, Element::BF16})
+    for (int64_t width : {1, 7, 16, 33}) {
+      const int64_t all = 3 * width;
+      Call one({5, 40, 1});
+      Tensor x = pattern(e, one.tokens() * all, 3), wanted(e, x.count());
+      one.in = {{x.data(), one.tokens()}};
+      one.out = {{wanted.data(), one.tokens()}};
+      ASSERT_EQ(run(textOf(e, all, "", ""), one), DYNA_OK);
+      int64_t dropped = 0;
+      for (int32_t index = 0; index < 3; ++index) {
+        Call call({5, 40, 1});
+        enter(call, 3, index);
+        Tensor part(e, call.tokens() * width), y(e, part.count());
+        for (int64_t t = 0; t < call.tokens(); ++t)
+          for (int64_t c = 0; c < width; ++c)
+            part.set(t * width + c, x.get(t * all + index * width + c));
+        call.in = {{part.data(), call.tokens()}};
+        call.out = {{y.data(), call.tokens()}};
+        ASSERT_EQ(run(textOf(e, width,
+                             "attributes {dist.arguments = [unit, "
+                             "#dist.layout<[[], [tp]] on <tp=3>>]} ",
+                             "dist.features = #dist.group<1 [tp] on <tp=3>>, "),
+                      call),
+                  DYNA_OK);
+        for (int64_t t = 0; t < call.tokens(); ++t)
+          for (int64_t c = 0; c < width; ++c) {
+            const double value = y.get(t * width + c);
+            ASSERT_EQ(value, wanted.get(t * all + index * width + c))
+                << nameOf(e) << " rank " << index << ", row " << t;
+            dropped += value == 0;
+          }
+      }
+      EXPECT_GT(dropped, 0);
+      EXPECT_LT(dropped, one.tokens() * all / 2);
+    }
+}
+
 /// The third of three ranks works on its own tokens, at their own positions.
 TEST_F(RankTest, SweepsOverItsTokens) {
   const char *text =

@@ -65,6 +65,15 @@ dyna.layer @l(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
 
 // -----
 
+// of features too,
+dyna.layer @l(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  // expected-error @+1 {{'dyna.relu' op does not take the attribute 'dist.features', which stands on ops that count features: dropout}}
+  %y = dyna.relu %x {dist.features = #dist.group<1 [tp] on <tp=2>>} : tensor<?x8xf32>
+  dyna.return %y : tensor<?x8xf32>
+}
+
+// -----
+
 // of another kind,
 dyna.layer @l(%x: tensor<?x8xf32>, %s: !dyna.segments) -> tensor<?x8xf32> {
   // expected-error @+1 {{'dyna.dropout' op expects 'dist.tokens' to be a group such as #dist.group<1 [tp] on <tp=2>>, but got 1 : i64}}

@@ -338,6 +338,24 @@ TEST_F(OpFactsTest, OpsThatCountTokensSaySo) {
   });
 }
 
+/// Positions read a table, and a rotation goes by heads: what looks at segments for
+/// each feature by itself, and at nothing else, draws numbers.
+TEST_F(OpFactsTest, OpsThatCountFeaturesSaySo) {
+  forEach([](Operation *op, const FactorRule &rule) {
+    using namespace mlir::dyna::OpTrait;
+    bool takesSegments = false, takesParameters = false;
+    for (Value operand : op->getOperands()) {
+      takesSegments |= isa<SegmentsType>(operand.getType());
+      takesParameters |= isa<RankedTensorType>(operand.getType()) &&
+                         !isActivation(operand.getType());
+    }
+    EXPECT_EQ(op->hasTrait<CountsFeatures>(),
+              takesSegments && !takesParameters && op->hasTrait<Elementwise>())
+        << "where its features may be split, an op that numbers them has to "
+           "know which it has";
+  });
+}
+
 TEST_F(OpFactsTest, CollectivesSayTheirStep) {
   std::set<std::string> others;
   for (RegisteredOperationName name : opsOf("dist"))

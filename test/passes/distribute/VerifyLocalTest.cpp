@@ -287,6 +287,7 @@ static SmallVector<NamedAttribute> additionsTo(Operation *op,
       additions.emplace_back(StringAttr::get(context, name), value);
   };
   add(dist::kTokens.name, dist::GroupAttr::get(1, mesh, whole));
+  add(dist::kFeatures.name, dist::GroupAttr::get(1, mesh, whole));
   add(dist::kLayouts.name, tensorLayouts(op->getResultTypes()));
   add(dist::kSequence.name, UnitAttr::get(context));
   add(dist::kMesh.name, mesh);

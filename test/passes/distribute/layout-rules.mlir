@@ -13,7 +13,7 @@ dyna.layer @tables[%w: tensor<257x8xf32>, %p: tensor<64x8xf32>](%ids: tensor<?xi
   %2 = dyna.embedding_grad %0, %ids, %w : tensor<?x8xf32>, tensor<?xi32>, tensor<257x8xf32>
   // expected-remark @+1 {{'[t, n] [] [p!, n] -> [p!, n] linear in {0} tied 2=0'}}
   %3 = dyna.positions_grad %0, %s, %p : tensor<?x8xf32>, tensor<64x8xf32>
-  // expected-remark @+1 {{'[t, n!] [] -> [t, n!] linear in {0}'}}
+  // expected-remark @+1 {{'[t, n] [] -> [t, n] linear in {0}'}}
   %4 = dyna.dropout %0, %s {instance = 0 : i64, probability = 1.0e-1 : f64} : tensor<?x8xf32>
   dyna.return %4 : tensor<?x8xf32>
 }

@@ -625,6 +625,47 @@ dyna.layer @l.tp2(%x: tensor<?x8xf32>, %s: !dyna.segments) -> tensor<?x8xf32>
 
 // -----
 
+// Dropout that would count this rank's features from the first of the row.
+dyna.layer @l[%w: tensor<16x8xf32>, %v: tensor<8x16xf32>](%x: tensor<?x8xf32>, %s: !dyna.segments) -> tensor<?x8xf32> {
+  %0 = dyna.linear %x, %w : tensor<?x8xf32>, tensor<16x8xf32>
+  %1 = dyna.dropout %0, %s {instance = 0 : i64, probability = 1.0e-1 : f64} : tensor<?x16xf32>
+  %2 = dyna.linear %1, %v : tensor<?x16xf32>, tensor<8x16xf32>
+  dyna.return %2 : tensor<?x8xf32>
+}
+dyna.layer @l.tp2[%w: tensor<8x8xf32>, %v: tensor<8x8xf32>](%x: tensor<?x8xf32>, %s: !dyna.segments) -> tensor<?x8xf32>
+    attributes {dist.logical = @l,
+                dist.mesh = #dist.mesh<tp=2>,
+                dist.gradients = [#dist.layout<[[tp], []] on <tp=2>>, #dist.layout<[[], [tp]] on <tp=2>>],
+                dist.arguments = [#dist.layout<[[tp], []] on <tp=2>>, #dist.layout<[[], [tp]] on <tp=2>>, #dist.layout<[[], []] on <tp=2>>, unit],
+                dist.results = [#dist.layout<[[], []] on <tp=2>>]} {
+  %0 = dyna.linear %x, %w : tensor<?x8xf32>, tensor<8x8xf32>
+  // expected-error @+1 {{expects 'dist.features' to be #dist.group<1 [tp] on <tp=2>>, as its features are split over [tp], but got none}}
+  %1 = dyna.dropout %0, %s {instance = 0 : i64, probability = 1.0e-1 : f64} : tensor<?x8xf32>
+  %2 = dyna.linear %1, %v : tensor<?x8xf32>, tensor<8x8xf32>
+  %3 = dist.all_reduce %2 over <1 [tp] on <tp=2>> : tensor<?x8xf32>
+  dyna.return %3 : tensor<?x8xf32>
+}
+
+// -----
+
+// Features that are not split.
+dyna.layer @l(%x: tensor<?x8xf32>, %s: !dyna.segments) -> tensor<?x8xf32> {
+  %0 = dyna.dropout %x, %s {instance = 0 : i64, probability = 1.0e-1 : f64} : tensor<?x8xf32>
+  dyna.return %0 : tensor<?x8xf32>
+}
+dyna.layer @l.tp2(%x: tensor<?x8xf32>, %s: !dyna.segments) -> tensor<?x8xf32>
+    attributes {dist.logical = @l,
+                dist.mesh = #dist.mesh<tp=2>,
+                dist.gradients = [],
+                dist.arguments = [#dist.layout<[[], []] on <tp=2>>, unit],
+                dist.results = [#dist.layout<[[], []] on <tp=2>>]} {
+  // expected-error @+1 {{expects no 'dist.features', as its features are split over [], but got #dist.group<1 [tp] on <tp=2>>}}
+  %0 = dyna.dropout %x, %s {instance = 0 : i64, probability = 1.0e-1 : f64, dist.features = #dist.group<1 [tp] on <tp=2>>} : tensor<?x8xf32>
+  dyna.return %0 : tensor<?x8xf32>
+}
+
+// -----
+
 // Two key/value heads on a rank that has the queries of one: it would pair them wrongly.
 dyna.layer @l[%q: tensor<16x8xf32>, %k: tensor<8x8xf32>](%x: tensor<?x8xf32>, %s: !dyna.segments) -> tensor<?x16xf32> {
   %0 = dyna.linear %x, %q : tensor<?x8xf32>, tensor<16x8xf32>

@@ -43,7 +43,7 @@ public:
     for (CallOp call : model.getBody().getOps<CallOp>())
       if (failed(addLayer(call)))
         return failure();
-    if (failed(checkParametersAreUsed()))
+    if (failed(checkParametersAreUsed()) || failed(checkIgnoredTargets()))
       return failure();
     if (failed(addDegrees()))
       return failure();
@@ -65,6 +65,7 @@ private:
   void addGradients();
   LogicalResult addLayer(CallOp call);
   LogicalResult checkParametersAreUsed();
+  LogicalResult checkIgnoredTargets();
   FailureOr<int> addKind(LayerOp layer);
   LogicalResult setKind(plan::LayerKind *kind, LayerOp layer);
   LogicalResult addDegrees();
@@ -206,15 +207,71 @@ LogicalResult ManifestBuilder::checkParametersAreUsed() {
   return success();
 }
 
+/// The runtime marks rows outside of the loss with one value; a head that ignores
+/// another one would look that value up in its table.
+LogicalResult ManifestBuilder::checkIgnoredTargets() {
+  WalkResult result = module.walk([&](LinearCrossEntropyOp head) {
+    constexpr int64_t mark = DYNA_NO_TARGET;
+    const auto ignored = static_cast<int64_t>(head.getIgnoreIndex());
+    if (ignored == mark)
+      return WalkResult::advance();
+    head.emitOpError() << "has ignore_index = " << ignored
+                       << ", but a training binary marks targets outside of "
+                          "the loss with "
+                       << mark << ": write ignore_index = " << mark
+                       << ", or leave it out";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 // The work that ops state is what kernels count.
 static_assert(DYNA_ATTENTION_PRODUCTS == kAttentionProducts &&
               DYNA_ATTENTION_GRAD_PRODUCTS == kAttentionGradProducts);
 
+namespace {
+/// The work of a layer or a layer function, apart for products on all tokens of a
+/// micro-batch and for those on the part of this rank.
+struct RankWork {
+  Work all, part;
+};
+} // namespace
+
+static RankWork workOfRank(FunctionOpInterface function) {
+  TokenParts tokens(function);
+  RankWork work;
+  function.walk([&](ProductOpInterface product) {
+    (tokens.ofRows(product) ? work.part : work.all) += product.getWork();
+  });
+  return work;
+}
+
+/// Targets and pairs are never dealt: a head and attention take all tokens. Tokens
+/// are dealt to all ranks of the tensor-parallel axis, which is what those who use
+/// the numbers divide them by.
+static LogicalResult checkPart(FunctionOpInterface function, const Work &part) {
+  bool isOfAxis = true;
+  TokenParts tokens(function);
+  function.walk([&](ProductOpInterface product) {
+    if (dist::GroupAttr group = tokens.ofRows(product))
+      isOfAxis &= group.getIndex() == DYNA_GROUP_TP;
+  });
+  if (isOfAxis && part.perTarget + part.perPair + part.perCausalPair == 0)
+    return success();
+  return function->emitOpError(
+      "has matrix products on a part of the tokens whose work the manifest "
+      "cannot state: it states work for each token that is dealt to all "
+      "tensor-parallel ranks");
+}
+
 /// Matrix-product flops of a layer's logical form, and the table that its
 /// targets are looked up in.
-static void setFlops(plan::LayerKind *kind, LayerOp layer) {
-  Work work = workIn(layer);
+static LogicalResult setFlops(plan::LayerKind *kind, LayerOp layer) {
+  const auto [work, part] = workOfRank(layer);
+  if (failed(checkPart(layer, part)))
+    return failure();
   kind->set_flops_per_token(work.perToken);
+  kind->set_flops_per_part_token(part.perToken);
   kind->set_flops_per_target(work.perTarget);
   kind->set_attention_flops_per_pair(work.perPair + work.perCausalPair);
   kind->set_causal(work.perCausalPair > 0 && work.perPair == 0);
@@ -224,15 +281,21 @@ static void setFlops(plan::LayerKind *kind, LayerOp layer) {
     if (table && llvm::is_contained(layer.getParameterArguments(), table))
       kind->set_target_table(table.getArgNumber());
   });
+  return success();
 }
 
 /// Matrix-product flops of a call of a function, from the products it has.
-static void setFlops(plan::LayerKind::Role *role, FunctionOp function) {
-  Work work = workIn(function);
+static LogicalResult setFlops(plan::LayerKind::Role *role,
+                              FunctionOp function) {
+  const auto [work, part] = workOfRank(function);
+  if (failed(checkPart(function, part)))
+    return failure();
   role->set_flops_per_token(work.perToken);
+  role->set_flops_per_part_token(part.perToken);
   role->set_flops_per_target(work.perTarget);
   role->set_flops_per_pair(work.perPair);
   role->set_flops_per_causal_pair(work.perCausalPair);
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -379,11 +442,11 @@ LogicalResult ManifestBuilder::setKind(plan::LayerKind *kind, LayerOp layer) {
     role->set_present(true);
     if (PlaceAttr workspace = function.getWorkspaceAttr())
       setBytes(role->mutable_workspace(), workspace);
-    setFlops(role, function);
+    if (failed(setFlops(role, function)))
+      return failure();
     ExchangeList(function, role);
   }
-  setFlops(kind, layer);
-  return success();
+  return setFlops(kind, layer);
 }
 
 //===----------------------------------------------------------------------===//

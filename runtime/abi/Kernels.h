@@ -228,6 +228,9 @@ dyna_status dyna_attention_grad_bf16(dyna_context *,
 // Head and loss
 //===----------------------------------------------------------------------===//
 
+/// The target of a row that is outside of the loss, as the runtime writes it.
+enum { DYNA_NO_TARGET = -1 };
+
 /// Logits x * w^T, softmax cross-entropy against `targets`, in chunks of at
 /// most `chunk_rows` rows: the logits are never stored whole. Rows
 /// whose target is `ignore_index` cost no product: only the others are

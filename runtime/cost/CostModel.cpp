@@ -65,7 +65,8 @@ CallBytes callBytesOf(const plan::LayerKind &kind, const KindAt &at,
   moved.gradients = moved.allGradients;
   moved.input = bytesOf(inputOf(kind), at, tokens);
   moved.output = bytesOf(outputOf(kind), at, tokens);
-  if (kind.flops_per_token() == 0 && kind.flops_per_target() == 0) {
+  if (kind.flops_per_token() == 0 && kind.flops_per_part_token() == 0 &&
+      kind.flops_per_target() == 0) {
     // Rows are looked up, not all of them read.
     moved.parameters = std::min(moved.parameters, moved.output);
     moved.gradients = std::min(moved.gradients, moved.output);
@@ -105,11 +106,15 @@ double bytesMoved(const CallBytes &t, cost::Direction direction, bool hasLoss) {
   }
 }
 
-/// Forward computes the loss together with its gradients: three products.
-double flopsOf(const plan::LayerKind &kind, cost::Direction direction,
-               const Work &work) {
+/// Forward computes the loss together with its gradients: three products. Tokens
+/// that are dealt are as many as the first rank has.
+double flopsOf(const plan::LayerKind &kind, const KindAt &at,
+               cost::Direction direction, const Work &work) {
+  const int64_t part = dyna_part_size(work.tokens, at.tp, 0);
   double layer = static_cast<double>(kind.flops_per_token()) *
                      static_cast<double>(work.tokens) +
+                 static_cast<double>(kind.flops_per_part_token()) *
+                     static_cast<double>(part) +
                  static_cast<double>(kind.attention_flops_per_pair()) *
                      static_cast<double>(work.pairs);
   double loss = static_cast<double>(kind.flops_per_target()) *
@@ -356,7 +361,7 @@ double CostModel::estimate(const KindAt &at, cost::Direction direction,
   const bool stores = kind.score_bytes_per_pair() > 0 && table_.scores();
   const Work done = stores ? workOnAllPairs(kind, work) : work;
   double flops =
-      flopsOf(kind, direction, done) /
+      flopsOf(kind, at, direction, done) /
       reached(flopRate(device, manifest.compute_type()), device.flops_reach());
   const double rate = reached(device.bytes_per_second(), device.bytes_reach());
   double bytes = bytesMoved(callBytesOf(kind, at, *model_, work.tokens),

@@ -27,13 +27,14 @@
 #ifndef DYNA_RUNTIME_DATA_SAMPLEINDEX_H
 #define DYNA_RUNTIME_DATA_SAMPLEINDEX_H
 
+#include "runtime/abi/Kernels.h"
 #include "runtime/data/Dataset.h"
 
 #include <string_view>
 
 namespace dyna {
 
-constexpr int32_t ignoreTarget = -1;
+constexpr int32_t ignoreTarget = DYNA_NO_TARGET;
 
 struct Sample {
   /// The number of samples that were read before it: the same in every run with

@@ -545,6 +545,8 @@ double Executor::formulaFlops(const Run &run, const Instruction &i) const {
                      run.view().layer(i.layer).parameters(slot))) /
                  static_cast<double>(kind.parameters(slot).shape(0));
   return static_cast<double>(role.flops_per_token()) * staging.extent.tq +
+         static_cast<double>(role.flops_per_part_token()) *
+             run.view().partTokens(staging.extent) +
          static_cast<double>(role.flops_per_pair()) * staging.pairs +
          static_cast<double>(role.flops_per_causal_pair()) *
              staging.causalPairs +

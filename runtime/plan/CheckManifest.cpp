@@ -261,12 +261,14 @@ Status manifest_checks::checkKind(const plan::LayerKind &kind,
     DYNA_RETURN_IF_ERROR(checkFormula(role.workspace(), where + ", workspace"));
     DYNA_RETURN_IF_ERROR(checkExchanges(role, where));
     for (int64_t flops : {role.flops_per_token(), role.flops_per_target(),
-                          role.flops_per_pair(), role.flops_per_causal_pair()})
+                          role.flops_per_pair(), role.flops_per_causal_pair(),
+                          role.flops_per_part_token()})
       if (flops < 0)
         return bad(where + ": negative flops of a role");
   }
-  for (int64_t flops : {kind.flops_per_token(), kind.flops_per_target(),
-                        kind.attention_flops_per_pair()})
+  for (int64_t flops :
+       {kind.flops_per_token(), kind.flops_per_target(),
+        kind.attention_flops_per_pair(), kind.flops_per_part_token()})
     if (flops < 0)
       return bad(where + ": negative flops");
   if (kind.score_bytes_per_pair() < 0 ||

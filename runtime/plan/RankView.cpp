@@ -66,11 +66,14 @@ std::vector<int> RankView::sharedSlots(int index) const {
   return slots;
 }
 
+int64_t RankView::partTokens(const Extent &extent) const {
+  return dyna_part_size(extent.tq, part_.tp, part_.shard);
+}
+
 int64_t RankView::rowsOf(const plan::TensorSpec &spec,
                          const Extent &extent) const {
-  return spec.rows() == plan::TensorSpec::TQ_PART
-             ? dyna_part_size(extent.tq, part_.tp, part_.shard)
-             : extent.tq;
+  return spec.rows() == plan::TensorSpec::TQ_PART ? partTokens(extent)
+                                                  : extent.tq;
 }
 
 /// Bytes of a row of the layer's input.

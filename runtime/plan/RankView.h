@@ -153,6 +153,8 @@ public:
   }
   /// Rows of an activation of this specification in a micro-batch.
   int64_t rowsOf(const plan::TensorSpec &spec, const Extent &extent) const;
+  /// Rows of this rank's part where tokens are dealt to the tensor-parallel ranks.
+  int64_t partTokens(const Extent &extent) const;
   /// The layer's input itself, without rounding: what crosses between stages.
   int64_t messageBytes(int layer, const Extent &extent) const;
   /// The gradient of the layer's input; 0 for the first layer (token ids).

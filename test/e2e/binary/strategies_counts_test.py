@@ -7,7 +7,11 @@ The formulas here are written from the models' shapes and the strategy alone.
 """
 
 import collections
+import itertools
 import json
+import os
+import pathlib
+import re
 
 import common
 import strategies_common as strategies
@@ -274,7 +278,7 @@ class CountsTest(strategies.StrategiesTest):
         case = Case("gpt2", 1, 2, 1, 0, 0, "none")
         trace = self.folder / "exchanges.trace"
         ranks = self.counts(case, f"--trace={trace}")
-        events = [event for event in json.loads(trace.read_text())["traceEvents"] if event["ph"] == "X"]
+        events = [event for event in common.trace_events(trace) if event["ph"] == "X"]
         for rank in ranks:
             model = Model(case, rank["rank"], strategies.TOKENS // ROWS)
             own = [event for event in events if event["pid"] == rank["rank"]]
@@ -285,8 +289,8 @@ class CountsTest(strategies.StrategiesTest):
             self.assertGreater(len(inner), 0)
             outer = [event for event in own if event["name"] in ("FORWARD", "BACKWARD")]
             for event in inner:
-                around = [o for o in outer if o["ts"] - 0.01 <= event["ts"] and
-                          event["ts"] + event["dur"] <= o["ts"] + o["dur"] + 0.01]
+                around = [o for o in outer if o["ts"] <= event["ts"] and
+                          event["ts"] + event["dur"] <= o["ts"] + o["dur"]]
                 self.assertEqual(len(around), 1, event)
                 self.assertEqual(event["args"]["layer"], around[0]["args"]["layer"])
 
@@ -298,6 +302,52 @@ class CountsTest(strategies.StrategiesTest):
                 self.assertEqual(sum(rank["matrix_flops"] for rank in ranks), whole["matrix_flops"])
         # What ZeRO deals, the ranks have once between them.
         self.assertEqual(sum(rank["first_moment_bytes"] for rank in ranks), whole["first_moment_bytes"])
+
+
+class RandomModelsTest(strategies.StrategiesTest):
+    """What kernels count is what the manifest states, whatever the layers: parts of them stay whole at a tensor degree."""
+
+    MODELS = 5
+    REFUSALS = "tensor-parallel ranks cannot share evenly|choose a tensor degree that divides|must divide them|split in another way|" \
+               "tied parameters are split alike"
+
+    def modules(self):
+        """The first random modules that can be split over two ranks."""
+        maker, found = pathlib.Path(os.environ["DYNA_BUILD"]) / "bin" / "dyna-random-module", 0
+        for seed in itertools.count(1):
+            text = common.succeed([maker, f"--seed={seed}"])
+            module = self.folder / f"{seed}.mlir"
+            module.write_text(re.sub(r"ignore_index = -?\d+", "ignore_index = -1", text))
+            done = common.run([common.DYNA_OPT, module, "--dyna-differentiate", "--dyna-distribute=strategy=tp=2,sp=1", "-o", os.devnull])
+            if done.returncode != 0:
+                self.assertRegex(done.stderr, self.REFUSALS)
+                continue
+            yield module
+            found += 1
+            if found == self.MODELS:
+                return
+
+    def test_counted_work_is_stated_work(self):
+        lengths, counts = self.folder / "lengths.txt", self.folder / "counts.json"
+        # Parts of tokens that are not equal, and of one token: of which one rank has none.
+        lengths.write_text("\n".join(map(str, (7, 1, 12, 24, 5, 3, 17, 2))) + "\n")
+        parts = 0
+        for module in self.modules():
+            program = module.with_suffix(".bin")
+            common.succeed([common.DYNAC, module, "-o", program, "--isa=avx2", "-O0", "--strategies=t: tp=2; s: tp=2,sp=1"])
+            split = [kind for degree in common.described(program)["degrees"] for kind in degree["kinds"]
+                     if any(role.get("flops_per_part_token", 0) for role in kind["roles"].values())]
+            parts += bool(split)
+            for sp, recompute, micro in itertools.product((0, 1), ("none", "selective", "full"), (25, 24)):
+                with self.subTest(module=module.name, sp=sp, recompute=recompute, micro=micro):
+                    common.succeed([program, "--data", f"synthetic:lengths={lengths}", "--steps=2", "--tokens-per-batch=71",
+                                    f"--tokens-per-micro-batch={micro}", "--lr=1e-3", f"--strategy=tp=2,sp={sp},recompute={recompute}",
+                                    "--threads=1", "--no-progress", f"--counts={counts}"])
+                    for rank in json.loads(counts.read_text())["ranks"]:
+                        self.assertGreater(rank["matrix_flops"], 0)
+                        self.assertEqual(rank["matrix_flops"], rank["formula_flops"])
+        # It was about something.
+        self.assertGreaterEqual(parts, 2)
 
 
 if __name__ == "__main__":

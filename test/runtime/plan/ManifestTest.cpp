@@ -133,6 +133,12 @@ const BadManifest badManifests[] = {
      [](auto &m) { m.mutable_kinds(2)->mutable_inputs()->RemoveLast(); }},
     {"negative flops",
      [](auto &m) { m.mutable_kinds(1)->set_flops_per_token(-1); }},
+    {"negative flops",
+     [](auto &m) { m.mutable_kinds(1)->set_flops_per_part_token(-1); }},
+    {"negative flops of a role",
+     [](auto &m) {
+       m.mutable_kinds(1)->mutable_roles(1)->set_flops_per_part_token(-1);
+     }},
     {"unknown element type",
      [](auto &m) {
        m.mutable_kinds(1)->mutable_inputs(0)->set_type(

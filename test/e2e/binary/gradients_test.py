@@ -10,8 +10,9 @@ import switches_common as switches
 from strategies_common import Case
 from strategies_counts_test import CUTS, ROWS, Model, part
 
-# Largest relative difference of any step from one rank that keeps its gradients in f32, see docs/numerics.md.
-BOUNDS = {"loss": 5e-4, "gradient_norm": 1e-2}
+# Largest relative difference of any step from one rank that keeps its gradients in f32, times the root of the step's targets:
+# rounding errors of single targets average out, see docs/numerics.md.
+BOUNDS = {"loss": 1.2e-2, "gradient_norm": 0.5}
 # The same after 60 steps, of the mean of the last ten losses.
 LATE_BOUND = 1e-3
 WIDE, NARROW = 4, 2
@@ -27,8 +28,8 @@ class GradientsTest(switches.SwitchesTest):
     def differences(self, one, other):
         for kind, bound in BOUNDS.items():
             pairs = zip(common.lines_of(f"{one}.jsonl"), common.lines_of(f"{other}.jsonl"), strict=True)
-            largest = max(abs(a[kind] - b[kind]) / a[kind] for a, b in pairs)
-            print(f"{other.name}: {kind} {largest:.1e}")
+            largest = max(abs(a[kind] - b[kind]) / a[kind] * a["targets"] ** 0.5 for a, b in pairs)
+            print(f"{other.name}: {kind} {largest:.1e} / sqrt(targets)")
             self.assertLessEqual(largest, bound, kind)
 
     def test_strategies_stay_near_f32_gradients(self):
@@ -61,6 +62,20 @@ class GradientsTest(switches.SwitchesTest):
                     self.differences(wide, stem)
                     losses.add(tuple(common.losses(f"{stem}.jsonl")))
             self.assertEqual(len(losses), 2)
+
+    def test_steps_of_few_targets(self):
+        """Their errors are larger, as fewer of them average out."""
+        for family in self.families:
+            for tokens in (48, 128):
+                flags = (f"--tokens-per-batch={tokens}", "--tokens-per-micro-batch=32")
+                wide = self.runs / f"{family}-few-{tokens}-wide"
+                strategies.train(program(family, "f32"), self.corpus, Case(family, 1, 1, 1, 0, 0, "none"), wide, *flags)
+                self.assertLess(max(line["targets"] for line in common.lines_of(f"{wide}.jsonl")), tokens + 1)
+                for case in (Case(family, 2, 1, 1, 0, 0, "none"), Case(family, 1, 2, 2, 0, 1, "none")):
+                    with self.subTest(case=case.label, tokens=tokens):
+                        stem = self.runs / f"few-{tokens}-{case.label}"
+                        strategies.train(program(family, "bf16"), self.corpus, case, stem, *flags)
+                        self.differences(wide, stem)
 
     def test_repeated_runs_have_the_same_bits(self):
         case = Case("gpt2", 2, 2, 1, 1, 1, "selective")

@@ -13,6 +13,7 @@
 #include "codegen/cuda/Pipelines.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/dyna/Dyna.h"
+#include "dialects/dyna/ShortDiagnostics.h"
 #include "dialects/dyna/TextInput.h"
 #include "passes/Pipelines.h"
 #include "passes/memory/Target.h"
@@ -540,6 +541,7 @@ int Driver::run() {
   context.loadDialect<DynaDialect>();
   // The location says where; the text of a whole module would hide it.
   context.printOpOnDiagnostic(false);
+  shortenDiagnostics(sources);
   SourceMgrDiagnosticHandler diagnostics(sources, &context);
   {
     TimingScope scope = timing.nest("parser");

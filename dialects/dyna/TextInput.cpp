@@ -95,58 +95,194 @@ private:
   int outside = 0; ///< how many brackets are open around the definition
 };
 
-} // namespace
+/// What is long without being nested. `see` is told of every character outside of
+/// strings, comments and space.
+class Lengths {
+public:
+  explicit Lengths(StringRef text) : text(text) {}
 
-std::optional<TextFault> mlir::dyna::findTextFault(StringRef text) {
-  static constexpr StringLiteral opening = "([{<", closing = ")]}>";
-  Aliases aliases(text);
-  const uint64_t mostBytes =
-      std::max<uint64_t>(kMaxAliasBytes, kMaxAliasGrowth * text.size());
-  // Of each kind by itself: what `>` closes is no business of `[`.
-  int open[4] = {}, minus = 0, depth = 0;
-  for (size_t at = 0; at < text.size(); ++at) {
-    char c = text[at];
-    int inside = 0;
+  std::optional<TextFaultKind> see(size_t at) {
+    const char c = text[at];
+    // All that affine expressions, numbers, names and dimensions are made of.
+    const bool isOfRun =
+        llvm::isAlnum(c) || StringRef("_$.()+*-?[]").contains(c);
+    run = isOfRun ? run + 1 : 0;
+    if (isOfRun && at > lastSeen + 1 && isPart(text[lastSeen]) && isPart(c) &&
+        !goesOn(at))
+      run = 1;
+    lastSeen = at;
+    if (run > kMaxRun)
+      return TextFaultKind::Run;
+    if (c == 'i' && isWide(at))
+      return TextFaultKind::Width;
+    if (c == 'a' && (at == 0 || !isOfWord(text[at - 1])))
+      seeWord(at);
+    return seeAffine(at) ? std::optional(TextFaultKind::Affine) : std::nullopt;
+  }
+
+private:
+  static bool isOfWord(char c) {
+    return llvm::isAlnum(c) || StringRef("_$.-%@#!^\"").contains(c);
+  }
+  /// Of a name or number.
+  static bool isPart(char c) {
+    return llvm::isAlnum(c) || StringRef("_$.").contains(c);
+  }
+
+  /// Of two words with space between them, the second at `at`: whether one is an
+  /// operator, or the `x` of dimensions. Else nothing goes on behind the first.
+  bool goesOn(size_t at) const {
+    StringRef before = text.take_front(lastSeen + 1);
+    const size_t begin = before.size() - std::min(before.size(), kMaxRun);
+    size_t first = before.size();
+    while (first > begin && isPart(before[first - 1]))
+      --first;
+    before = before.substr(first);
+    StringRef behind = text.substr(at).take_while(isPart);
+    for (StringRef word : {"mod", "floordiv", "ceildiv"})
+      if (before == word || behind == word)
+        return true;
+    return before.ends_with("x") || behind.starts_with("x");
+  }
+
+  /// Whether an integer type begins here, maybe behind a sign or the `x` of
+  /// dimensions, that is too wide.
+  bool isWide(size_t at) const {
+    const size_t end =
+        std::min(text.find_first_not_of("0123456789", at + 1), text.size());
+    if (end - at - 1 <= kMaxWidthDigits ||
+        (end < text.size() && isOfWord(text[end])))
+      return false;
+    return at == 0 || !isOfWord(text[at - 1]) ||
+           StringRef("sux").contains(text[at - 1]);
+  }
+
+  void seeWord(size_t at) {
+    StringRef rest = text.substr(at);
+    if (!rest.consume_front("affine_map") && !rest.consume_front("affine_set"))
+      return;
+    if (!rest.empty() && isOfWord(rest.front()))
+      return;
+    state = Named;
+    nameEnd = text.size() - rest.size();
+  }
+
+  bool seeAffine(size_t at) {
+    if (state == Named && at >= nameEnd) {
+      state = text[at] == '<' ? Inside : Outside;
+      affineBegin = at;
+    } else if (state == Inside && text[at] == '>') {
+      const bool isOperator =
+          text[at - 1] == '-' || text.substr(at).starts_with(">=");
+      state = isOperator ? Inside : Outside;
+    }
+    return state == Inside && at - affineBegin > kMaxAffine;
+  }
+
+  StringRef text;
+  size_t run = 0, lastSeen = 0;
+  enum { Outside, Named, Inside } state = Outside; ///< of an affine map
+  size_t nameEnd = 0, affineBegin = 0;
+};
+
+/// Reads a text once, character by character.
+class FaultFinder {
+public:
+  explicit FaultFinder(StringRef text)
+      : text(text), aliases(text), lengths(text),
+        mostBytes(std::max<uint64_t>(kMaxAliasBytes,
+                                     kMaxAliasGrowth * text.size())) {}
+
+  std::optional<TextFault> find() {
+    for (size_t at = 0; at < text.size(); ++at) {
+      const size_t begin = at;
+      const int inside = step(at);
+      if (llvm::isSpace(text[begin]))
+        continue;
+      minus = text[begin] == '-' ? minus + 1 : 0;
+      if (text[begin] != '/')
+        aliases.see(begin);
+      aliases.reach(depth + inside);
+      if (depth + inside + minus > kMaxNesting)
+        return TextFault{begin, TextFaultKind::Nesting};
+      if (aliases.getUsedBytes() > mostBytes)
+        return TextFault{begin, TextFaultKind::Aliases};
+      const bool isText = text[begin] != '"' && !isComment(begin);
+      for (size_t seen = begin; isText && seen <= at; ++seen)
+        if (auto kind = lengths.see(seen))
+          return TextFault{seen, *kind};
+      if (text[begin] == '"')
+        lengths.see(begin); // which ends a run
+    }
+    return std::nullopt;
+  }
+
+private:
+  bool isComment(size_t at) const { return text.substr(at).starts_with("//"); }
+
+  /// Moves `at` to the last character of what begins there, and counts brackets.
+  /// Returns how many more an alias stands for.
+  int step(size_t &at) {
+    static constexpr StringLiteral opening = "([{<", closing = ")]}>";
+    const char c = text[at];
     if (llvm::isAlpha(c) || c == '"' || c == '%')
       aliases.endAt(at, depth);
     if (c == '"') {
       at = skipString(text, at) - 1;
-    } else if (c == '/' && text.substr(at).starts_with("//")) {
+    } else if (c == '/' && isComment(at)) {
       at = std::min(text.find('\n', at), text.size());
     } else if (size_t kind = opening.find(c); kind != StringRef::npos) {
       ++open[kind];
       ++depth;
-    } else if (text.substr(at).starts_with("->")) {
+    } else if (c == '-' && text.substr(at).starts_with("->")) {
       ++at;
     } else if (size_t kind = closing.find(c); kind != StringRef::npos) {
       depth -= open[kind] > 0;
       open[kind] -= open[kind] > 0;
     } else if (c == '#' || c == '!') {
-      inside = aliases.use(at, depth);
+      return aliases.use(at, depth);
     }
-    if (!llvm::isSpace(c)) {
-      minus = c == '-' ? minus + 1 : 0;
-      if (c != '/')
-        aliases.see(at);
-    }
-    aliases.reach(depth + inside);
-    if (depth + inside + minus > kMaxNesting)
-      return TextFault{at, /*isLong=*/false};
-    if (aliases.getUsedBytes() > mostBytes)
-      return TextFault{at, /*isLong=*/true};
+    return 0;
   }
-  return std::nullopt;
+
+  StringRef text;
+  Aliases aliases;
+  Lengths lengths;
+  const uint64_t mostBytes;
+  // Of each kind by itself: what `>` closes is no business of `[`.
+  int open[4] = {}, minus = 0, depth = 0;
+};
+
+} // namespace
+
+std::optional<TextFault> mlir::dyna::findTextFault(StringRef text) {
+  return FaultFinder(text).find();
 }
 
 std::string mlir::dyna::describeFault(const TextFault &fault) {
-  if (fault.isLong)
+  switch (fault.kind) {
+  case TextFaultKind::Nesting:
+    return "more than " + std::to_string(kMaxNesting) +
+           " brackets are open here: nothing that this tool reads is nested so "
+           "deeply";
+  case TextFaultKind::Aliases:
     return "the aliases used up to here stand for more than " +
            std::to_string(kMaxAliasBytes >> 20) +
            " MiB of text, far more than there is: nothing that this tool "
            "reads repeats itself so often";
-  return "more than " + std::to_string(kMaxNesting) +
-         " brackets are open here: nothing that this tool reads is nested so "
-         "deeply";
+  case TextFaultKind::Run:
+    return "an expression, name, number or list of dimensions has more than " +
+           std::to_string(kMaxRun) +
+           " characters: nothing that this tool reads is so long";
+  case TextFaultKind::Affine:
+    return "an affine map has more than " + std::to_string(kMaxAffine) +
+           " characters: nothing that this tool reads is so long";
+  case TextFaultKind::Width:
+    return "an integer type has more than " +
+           std::string(kMaxWidthDigits, '9') +
+           " bits: nothing that this tool reads is so wide";
+  }
+  return "unknown";
 }
 
 std::unique_ptr<llvm::MemoryBuffer>

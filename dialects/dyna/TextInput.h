@@ -3,8 +3,10 @@
 //===----------------------------------------------------------------------===//
 //
 // The parsers of MLIR and of LLVM's JSON call themselves for everything that
-// lies inside something: 100,000 brackets would exhaust the stack. Every tool
-// reads its input through here, where such text ends in a message.
+// lies inside something: 100,000 brackets would exhaust the stack. So would the
+// terms of a long sum, without any bracket; a tensor type of as many dimensions is
+// read once more for each of them. Every tool reads its input through here, where
+// such text ends in a message.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,16 +29,28 @@ inline constexpr int kMaxNesting = 200;
 inline constexpr size_t kMaxAliasBytes = size_t(64) << 20;
 inline constexpr size_t kMaxAliasGrowth = 64;
 
+/// How many characters, without space, stand between two that end whatever is
+/// read: the longest sum, name, number or list of dimensions.
+inline constexpr size_t kMaxRun = 2048;
+/// How many characters `affine_map<...>` has: its parser looks for each name among
+/// all that it declares.
+inline constexpr size_t kMaxAffine = 16384;
+/// How many digits the width of an integer type has.
+inline constexpr size_t kMaxWidthDigits = 5;
+
+enum class TextFaultKind { Nesting, Aliases, Run, Affine, Width };
+
 struct TextFault {
   size_t at = 0;
-  bool isLong = false; ///< too much text, not too many brackets
+  TextFaultKind kind = TextFaultKind::Nesting;
 };
 
 /// Where the text opens one bracket too many: `()`, `[]`, `{}`, `<>` outside of
 /// strings and comments, and those that aliases stand for. Unary minus counts,
 /// too: the parser of affine expressions calls itself for each. Or where its
 /// aliases stand for too much: `#a1 = [#a0, #a0]`, and so on, doubles with
-/// every line, and whoever prints or hashes it takes all of that.
+/// every line, and whoever prints or hashes it takes all of that. Or where a run,
+/// an affine map or the width of an integer type becomes too long.
 std::optional<TextFault> findTextFault(llvm::StringRef text);
 /// What is said at the place of a fault.
 std::string describeFault(const TextFault &fault);

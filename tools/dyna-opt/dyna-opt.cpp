@@ -6,11 +6,13 @@
 #include "codegen/cuda/Pipelines.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/dyna/Dyna.h"
+#include "dialects/dyna/ShortDiagnostics.h"
 #include "dialects/dyna/TextInput.h"
 #include "dialects/exec/Exec.h"
 #include "frontends/Frontends.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
@@ -97,6 +99,36 @@ private:
 
 } // namespace
 
+/// Text of the input, for diagnostics of contexts that MLIR's main makes.
+static llvm::MemoryBufferRef inputText;
+
+/// Lets diagnostics of passes at long lines be printed by us, all others by MLIR.
+/// Its main registers a handler behind the context, so ours comes with a dialect.
+template <typename DialectT>
+static void shortenLinesOf(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, DialectT *) {
+    context->getDiagEngine().registerHandler([](Diagnostic &diagnostic) {
+      return mlir::dyna::printShort(diagnostic, inputText);
+    });
+  });
+}
+
+/// Whether the text parses; with diagnostics of at most a screen.
+static bool parses(const DialectRegistry &registry,
+                   const MlirOptMainConfig &config) {
+  MLIRContext context(registry);
+  context.allowUnregisteredDialects(config.shouldAllowUnregisteredDialects());
+  context.printOpOnDiagnostic(false);
+  auto sources = std::make_shared<llvm::SourceMgr>();
+  sources->AddNewSourceBuffer(
+      llvm::MemoryBuffer::getMemBuffer(inputText,
+                                       /*RequiresNullTerminator=*/false),
+      llvm::SMLoc());
+  mlir::dyna::shortenDiagnostics(*sources);
+  SourceMgrDiagnosticHandler diagnostics(*sources, &context);
+  return parseSourceFile<ModuleOp>(sources, &context).get() != nullptr;
+}
+
 /// What MLIR's own main does with files, but with input that the parsers can
 /// take, and output that is there when it is whole.
 static LogicalResult run(const std::string &input, const std::string &output,
@@ -115,6 +147,16 @@ static LogicalResult run(const std::string &input, const std::string &output,
   auto buffer = mlir::dyna::openTextInput(input, &message);
   if (!buffer)
     return fail(message);
+  inputText = buffer->getMemBufferRef();
+  if (!config.shouldVerifyDiagnostics() &&
+      mlir::dyna::hasLongLine(inputText.getBuffer())) {
+    shortenLinesOf<mlir::dyna::DynaDialect>(registry);
+    shortenLinesOf<dist::DistDialect>(registry);
+    shortenLinesOf<exec::ExecDialect>(registry);
+    if (config.inputSplitMarker().empty() &&
+        !config.shouldUseExplicitModule() && !parses(registry, config))
+      return failure();
+  }
   if (output == "-")
     return MlirOptMain(llvm::outs(), std::move(buffer), registry, config);
   // A wrong path is found before the work is done.

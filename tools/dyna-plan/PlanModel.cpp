@@ -6,6 +6,7 @@
 
 #include "dialects/dist/Dist.h"
 #include "dialects/dyna/Dyna.h"
+#include "dialects/dyna/ShortDiagnostics.h"
 #include "dialects/dyna/TextInput.h"
 #include "frontends/Frontends.h"
 #include "mlir/Parser/Parser.h"
@@ -28,7 +29,7 @@
 namespace dyna {
 
 int fail(const Status &status) {
-  llvm::errs() << "dyna-plan: " << printable(status.message()) << '\n';
+  llvm::errs() << "dyna-plan: " << messageText(status.message()) << '\n';
   return 2;
 }
 
@@ -90,7 +91,27 @@ std::string computeTypeOf(const PlanFlags &flags, const CostTable &table) {
              : measured;
 }
 
-/// `strategies` as text; empty: tensor degree 1 alone.
+/// Runs the phases up to the memory phase. `strategies` as text; empty: tensor
+/// degree 1 alone.
+mlir::LogicalResult runPhases(mlir::ModuleOp module, const PlanFlags &flags,
+                              const CostTable &table,
+                              const std::string &strategies) {
+  mlir::PassManager passes(module.getContext(),
+                           mlir::ModuleOp::getOperationName());
+  mlir::dyna::ConvertPhaseOptions convert;
+  convert.type = computeTypeOf(flags, table);
+  mlir::dyna::buildConvertPhase(passes, convert);
+  mlir::dyna::buildDifferentiatePhase(passes);
+  if (!strategies.empty()) {
+    mlir::dyna::DistributePhaseOptions distribute;
+    distribute.strategy = strategies;
+    mlir::dyna::buildDistributePhase(passes, distribute);
+  }
+  mlir::dyna::buildMemoryPhase(passes);
+  return passes.run(module);
+}
+
+/// `strategies`: as above.
 mlir::FailureOr<Model> modelOf(const PlanFlags &flags, const CostTable &table,
                                const std::string &strategies, bool isAgain) {
   if (isTrainingBinary(flags.model)) {
@@ -117,6 +138,7 @@ mlir::FailureOr<Model> modelOf(const PlanFlags &flags, const CostTable &table,
   bool isConfig = text.getBuffer().ltrim().starts_with("{");
   auto sources = std::make_shared<llvm::SourceMgr>();
   sources->AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  mlir::dyna::shortenDiagnostics(*sources);
   mlir::SourceMgrDiagnosticHandler diagnostics(*sources, &context);
   mlir::ScopedDiagnosticHandler again(
       &context, [&](mlir::Diagnostic &diagnostic) {
@@ -126,20 +148,7 @@ mlir::FailureOr<Model> modelOf(const PlanFlags &flags, const CostTable &table,
   mlir::OwningOpRef<mlir::ModuleOp> module =
       isConfig ? mlir::dyna::importConfig(&context, text)
                : mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
-  if (!module)
-    return mlir::failure();
-  mlir::PassManager passes(&context, mlir::ModuleOp::getOperationName());
-  mlir::dyna::ConvertPhaseOptions convert;
-  convert.type = computeTypeOf(flags, table);
-  mlir::dyna::buildConvertPhase(passes, convert);
-  mlir::dyna::buildDifferentiatePhase(passes);
-  if (!strategies.empty()) {
-    mlir::dyna::DistributePhaseOptions distribute;
-    distribute.strategy = strategies;
-    mlir::dyna::buildDistributePhase(passes, distribute);
-  }
-  mlir::dyna::buildMemoryPhase(passes);
-  if (mlir::failed(passes.run(*module)))
+  if (!module || mlir::failed(runPhases(*module, flags, table, strategies)))
     return mlir::failure();
   auto manifest = mlir::dyna::buildManifest(*module);
   if (mlir::failed(manifest))

@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dyna/Dyna.h"
+#include "dialects/dyna/ShortDiagnostics.h"
 #include "dialects/dyna/TextInput.h"
 #include "dialects/exec/SwitchTranslation.h"
 #include "frontends/Frontends.h"
@@ -66,7 +67,7 @@ static LogicalResult sayWithExcerpt(Diagnostic &diagnostic,
     auto at = cast<FileLineColLoc>(said.getLocation());
     llvm::errs() << place.getFilename().getValue() << ':' << at.getLine() << ':'
                  << at.getColumn() << ": " << kind << ": "
-                 << ::dyna::printable(said.str()) << '\n';
+                 << ::dyna::messageText(said.str()) << '\n';
     showExcerpt(text, at.getLine(), at.getColumn());
   };
   say(diagnostic, diagnostic.getSeverity() == DiagnosticSeverity::Warning
@@ -146,6 +147,7 @@ static int translate(Import import, StringRef input, StringRef output) {
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   MLIRContext context;
   context.printOpOnDiagnostic(false);
+  mlir::dyna::shortenDiagnostics(sources);
   SourceMgrDiagnosticHandler diagnostics(sources, &context);
   ScopedDiagnosticHandler excerpts(&context, [&](Diagnostic &diagnostic) {
     return sayWithExcerpt(diagnostic, text);
@@ -208,6 +210,7 @@ struct ParsedFile {
       : context(dialects()), diagnostics(*sources, &context) {
     context.printOpOnDiagnostic(false);
     sources->AddNewSourceBuffer(std::move(text), llvm::SMLoc());
+    mlir::dyna::shortenDiagnostics(*sources);
     module = parseSourceFile<ModuleOp>(sources, &context);
   }
 

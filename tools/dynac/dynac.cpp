@@ -208,7 +208,7 @@ int main(int argc, char **argv) {
   }
   auto options = flags.read();
   if (!options.isOk()) {
-    llvm::errs() << "dynac: " << dyna::printable(options.status().message())
+    llvm::errs() << "dynac: " << dyna::messageText(options.status().message())
                  << '\n';
     return 2;
   }

@@ -108,11 +108,24 @@ bool ConfigReader::has(StringRef field) const {
   return object_ && object_->get(field);
 }
 
+/// Null means the same to all readers: what other fields make of them.
+static constexpr StringRef derivedFields[] = {"head_dim", "n_inner",
+                                              "num_key_value_heads"};
+
+template <typename T> T ConfigReader::used(StringRef field, T value) {
+  if (has(field) && !llvm::is_contained(derivedFields, field)) {
+    std::string text;
+    llvm::raw_string_ostream(text) << llvm::json::Value(value);
+    nulls_[field] = std::move(text);
+  }
+  return value;
+}
+
 int64_t ConfigReader::integer(StringRef field, std::optional<int64_t> fallback,
                               int64_t lowest, int64_t highest) {
   const llvm::json::Value *value = find(field);
   if (!value && fallback)
-    return *fallback;
+    return used(field, *fallback);
   if (!value) {
     error(field) << "expects an integer, but the field is missing";
     return lowest;
@@ -129,7 +142,7 @@ double ConfigReader::number(StringRef field, double fallback, double lowest,
                             double highest) {
   const llvm::json::Value *value = find(field);
   if (!value)
-    return fallback;
+    return used(field, fallback);
   std::optional<double> number = value->getAsNumber();
   // Written so that NaN fails.
   if (number && *number >= lowest && *number < highest)
@@ -143,7 +156,7 @@ double ConfigReader::number(StringRef field, double fallback, double lowest,
 bool ConfigReader::boolean(StringRef field, bool fallback) {
   const llvm::json::Value *value = find(field);
   if (!value)
-    return fallback;
+    return used(field, fallback);
   if (std::optional<bool> boolean = value->getAsBoolean())
     return *boolean;
   error(field) << "expects true or false, but got " << printExcerpt(*value);
@@ -153,7 +166,7 @@ bool ConfigReader::boolean(StringRef field, bool fallback) {
 std::string ConfigReader::string(StringRef field, StringRef fallback) {
   const llvm::json::Value *value = find(field);
   if (!value)
-    return fallback.str();
+    return used(field, fallback.str());
   if (std::optional<StringRef> text = value->getAsString())
     return text->str();
   error(field) << "expects a string, but got " << printExcerpt(*value);
@@ -174,6 +187,25 @@ const llvm::json::Object *ConfigReader::object(StringRef field) {
     return object;
   error(field) << "expects an object, but got " << printExcerpt(*value);
   return nullptr;
+}
+
+void ConfigReader::checkKeys(StringRef field, const llvm::json::Object &object,
+                             ArrayRef<StringRef> known) {
+  SmallVector<StringRef> unknown;
+  for (const auto &entry : object)
+    if (!llvm::is_contained(known, StringRef(entry.first)))
+      unknown.push_back(entry.first);
+  llvm::sort(unknown);
+  for (StringRef key : unknown) {
+    SmallVector<StringRef> sorted(known);
+    llvm::sort(sorted);
+    StringRef nearest = nearestName(key, sorted, /*most=*/2);
+    InFlightDiagnostic diagnostic = emitWarning(locate(key));
+    diagnostic << "field '" << field << "': '" << key
+               << "' is not known and has no effect";
+    if (!nearest.empty())
+      diagnostic << "; is '" << nearest << "' meant?";
+  }
 }
 
 void ConfigReader::ignore(ArrayRef<StringRef> fields) {
@@ -203,6 +235,31 @@ bool ConfigReader::finish() {
   return !failed_;
 }
 
+/// `text` is JSON without white space.
+std::string ConfigReader::fillNulls(std::string text) const {
+  std::string filled;
+  int depth = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const size_t begin = at;
+    depth += text[at] == '{' || text[at] == '[';
+    depth -= text[at] == '}' || text[at] == ']';
+    if (text[at] == '"')
+      for (++at; text[at] != '"'; ++at)
+        at += text[at] == '\\';
+    StringRef word = StringRef(text).slice(begin, at + 1);
+    filled += word;
+    if (word.size() < 2 || depth != 1 ||
+        !StringRef(text).substr(at + 1).starts_with(":null"))
+      continue;
+    auto found = nulls_.find(word.drop_front().drop_back());
+    if (found == nulls_.end())
+      continue;
+    filled += ":" + found->second;
+    at += StringRef(":null").size();
+  }
+  return filled;
+}
+
 std::string ConfigReader::compact(StringRef modelType,
                                   StringRef architecture) const {
   std::string text;
@@ -224,5 +281,5 @@ std::string ConfigReader::compact(StringRef modelType,
   // In an object that was empty no field follows the last comma.
   if (object_->empty())
     added.pop_back();
-  return text.insert(text.find('{') + 1, added);
+  return fillNulls(text.insert(text.find('{') + 1, added));
 }

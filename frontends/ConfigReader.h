@@ -42,8 +42,11 @@ public:
   std::string string(StringRef field, StringRef fallback);
   /// An error unless the field is absent, null or `expected`.
   void require(StringRef field, bool expected, StringRef why);
-  /// An object inside, or null. Its own fields are not tracked.
+  /// An object inside, or null.
   const llvm::json::Object *object(StringRef field);
+  /// Warns of keys of such an object that are not known.
+  void checkKeys(StringRef field, const llvm::json::Object &object,
+                 ArrayRef<StringRef> known);
   /// Fields that decide nothing here.
   void ignore(ArrayRef<StringRef> fields);
 
@@ -56,7 +59,8 @@ public:
   bool finish();
 
   /// The configuration as written, without white space; `model_type` and
-  /// `architectures` are added where they lack.
+  /// `architectures` are added where they lack. A field that is null is written
+  /// with the value that was used for it: other readers take another one.
   std::string compact(StringRef modelType, StringRef architecture) const;
 
 private:
@@ -69,7 +73,12 @@ private:
   MLIRContext *context_;
   llvm::MemoryBufferRef text_;
   std::optional<llvm::json::Object> object_;
+  /// Notes what a field means that is there, but null. Returns `value`.
+  template <typename T> T used(StringRef field, T value);
+  std::string fillNulls(std::string text) const;
+
   llvm::StringSet<> known_;
+  llvm::StringMap<std::string> nulls_; ///< the values used for null
   bool failed_ = false;
 };
 

@@ -14,6 +14,45 @@ static constexpr StringRef ignoredFields[] = {
     "eos_token_id",         "pad_token_id",  "pretraining_tp", "torch_dtype",
     "transformers_version", "use_cache"};
 
+/// Keys that say how positions are scaled.
+static constexpr StringRef scalingKeys[] = {"attention_factor",
+                                            "beta_fast",
+                                            "beta_slow",
+                                            "factor",
+                                            "high_freq_factor",
+                                            "long_factor",
+                                            "low_freq_factor",
+                                            "mscale",
+                                            "mscale_all_dim",
+                                            "original_max_position_embeddings",
+                                            "partial_rotary_factor",
+                                            "short_factor",
+                                            "truncate"};
+
+/// Refuses what scales positions, also where no type says how.
+static void checkRotation(ConfigReader &reader, StringRef field,
+                          const llvm::json::Object &object) {
+  bool hasType = false;
+  for (StringRef key : {"rope_type", "type"})
+    if (const llvm::json::Value *type = object.get(key)) {
+      hasType = true;
+      if (type->getAsString() != "default")
+        reader.error(field)
+            << "expects '" << key << "' to be \"default\", but got "
+            << printExcerpt(*type) << ": positions are not scaled";
+    }
+  SmallVector<StringRef> known = {"rope_type", "type", "rope_theta"};
+  for (StringRef key : scalingKeys) {
+    if (!hasType && object.get(key))
+      reader.error(field) << "has '" << key
+                          << "', but no 'rope_type' that says how positions "
+                             "are scaled; remove the field, as positions are "
+                             "not scaled";
+    known.push_back(key);
+  }
+  reader.checkKeys(field, object, known);
+}
+
 /// The base of the rotation, from `rope_theta` or `rope_parameters`; the latter
 /// and the older `rope_scaling` may also stretch it, which is not supported.
 static double readTheta(ConfigReader &reader, double fallback) {
@@ -22,12 +61,7 @@ static double readTheta(ConfigReader &reader, double fallback) {
     const llvm::json::Object *object = reader.object(field);
     if (!object)
       continue;
-    for (StringRef key : {"rope_type", "type"})
-      if (const llvm::json::Value *type = object->get(key))
-        if (type->getAsString() != "default")
-          reader.error(field)
-              << "expects '" << key << "' to be \"default\", but got "
-              << printExcerpt(*type) << ": positions are not scaled";
+    checkRotation(reader, field, *object);
     if (const llvm::json::Value *value = object->get("rope_theta")) {
       std::optional<double> number = value->getAsNumber();
       if (!number || !(*number >= 1 && *number < 1e15))

@@ -8,6 +8,7 @@
 #include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
 #include "runtime/checkpoint/FamilyNames.h"
+#include "runtime/train/SavedConfig.h"
 
 #include <algorithm>
 #include <map>
@@ -277,40 +278,6 @@ int64_t checkpointBufferBytes(const Model &model) {
   // Rows as they are stored, turned, and on their way from or to a rank; of a
   // file that is read, the pages that they come from.
   return whole + 4 * rows;
-}
-
-static void setMember(JsonValue &object, const std::string &key,
-                      JsonValue value) {
-  auto at = std::find(object.keys.begin(), object.keys.end(), key);
-  if (at != object.keys.end()) {
-    object.items[static_cast<size_t>(at - object.keys.begin())] =
-        std::move(value);
-    return;
-  }
-  object.keys.push_back(key);
-  object.items.push_back(std::move(value));
-}
-
-std::string savedConfig(const std::string &config, DType stored,
-                        std::optional<int32_t> endToken) {
-  StatusOr<JsonValue> parsed = parseJson(config);
-  if (!parsed.isOk() || !parsed->isObject())
-    return config; // of a model that has none
-  JsonValue type;
-  type.kind = JsonValue::Kind::String;
-  type.text = stored == DType::F64 ? "float64" : "float32";
-  if (parsed->find("dtype")) // what newer versions call it
-    setMember(*parsed, "dtype", type);
-  setMember(*parsed, "torch_dtype", type);
-  const JsonValue *end = parsed->find("eos_token_id");
-  if (endToken && (!end || end->kind == JsonValue::Kind::Null)) {
-    JsonValue token;
-    token.kind = JsonValue::Kind::Number;
-    token.integer = *endToken;
-    token.number = *endToken;
-    setMember(*parsed, "eos_token_id", token);
-  }
-  return writeJson(*parsed) + "\n";
 }
 
 Status saveRun(CheckpointStore *store, RankTeam &ranks, const RunState &state,

@@ -53,12 +53,6 @@ int64_t checkpointBufferBytes(const Model &model);
 Status saveRun(CheckpointStore *store, RankTeam &ranks, const RunState &state,
                std::optional<int32_t> endToken);
 
-/// The model's config as it is saved: with the type that the file of tensors
-/// has, whatever the one that was compiled said, and with `endToken` where it
-/// names none. Without it, `transformers` would take its family's.
-std::string savedConfig(const std::string &config, DType stored,
-                        std::optional<int32_t> endToken);
-
 /// What the configuration beside the checkpoint says otherwise than that of
 /// this program: "n_head is 6 there and 5 here". Fields that say how a model
 /// computes, where both have them; the tensors alone may fit both. Empty: the

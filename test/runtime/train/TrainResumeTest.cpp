@@ -4,6 +4,8 @@
 
 #include "test/runtime/train/TrainProgram.h"
 
+#include "runtime/train/SavedConfig.h"
+
 using namespace dyna;
 using namespace dyna::test;
 
@@ -388,6 +390,7 @@ TEST(SavedConfigTest, SaysTheTypeOfTheFileAndTheEndToken) {
   EXPECT_EQ(json->findInteger("eos_token_id"), 256);
   EXPECT_EQ(json->find("dtype"), nullptr);
   EXPECT_EQ(json->find("rope_theta")->number, 1e-05);
+  EXPECT_EQ(json->findInteger("bos_token_id"), 256);
   EXPECT_EQ(json->find("rms")->number, 0.1);
   EXPECT_EQ(json->findInteger("big"), 9007199254740993);
   ASSERT_EQ(json->find("x")->items.size(), 4u);
@@ -404,6 +407,60 @@ TEST(SavedConfigTest, SaysTheTypeOfTheFileAndTheEndToken) {
   saved = savedConfig("{}", DType::F32, std::nullopt);
   EXPECT_EQ(parseJson(saved)->find("eos_token_id"), nullptr);
   EXPECT_EQ(savedConfig("", DType::F32, 256), "");
+}
+
+// Ids of the vocabulary, or none: those of the family lie outside a small one.
+TEST(SavedConfigTest, TokensAreOfTheVocabulary) {
+  auto saved = [](const std::string &config, std::optional<int32_t> end) {
+    return std::move(*parseJson(savedConfig(config, DType::F32, end)));
+  };
+  for (const char *key : {"bos_token_id", "eos_token_id"}) {
+    const std::string given = std::string(", \"") + key + "\": ";
+    const std::string gpt2 = R"({"model_type": "gpt2", "vocab_size": 257)";
+    EXPECT_EQ(saved(gpt2 + "}", 256).findInteger(key), 256);
+    EXPECT_EQ(saved(gpt2 + given + "50256}", 256).findInteger(key), 256);
+    EXPECT_EQ(saved(gpt2 + given + "-1}", 256).findInteger(key), 256);
+    EXPECT_EQ(saved(gpt2 + given + "7}", 256).findInteger(key), 7);
+    EXPECT_TRUE(saved(gpt2 + given + "[7, 8]}", 256).find(key)->isArray());
+    EXPECT_EQ(saved(gpt2 + given + "[7, 257]}", 256).findInteger(key), 256);
+    for (const std::string &config :
+         {gpt2 + "}", gpt2 + given + "50256}", gpt2 + given + "null}"}) {
+      const JsonValue none = saved(config, std::nullopt);
+      ASSERT_TRUE(none.find(key)) << config;
+      EXPECT_EQ(none.find(key)->kind, JsonValue::Kind::Null) << config;
+    }
+    // As the family has it.
+    EXPECT_EQ(saved(R"({"model_type": "gpt2"})", std::nullopt).find(key),
+              nullptr);
+    EXPECT_EQ(saved(R"({"model_type": "llama", "vocab_size": 3})", std::nullopt)
+                  .find(key),
+              nullptr);
+  }
+}
+
+// Version 5 of transformers reads rope_parameters, version 4 rope_theta.
+TEST(SavedConfigTest, RotationIsSaidInBothForms) {
+  auto theta = [](const std::string &members) {
+    auto saved = parseJson(savedConfig(
+        R"({"model_type": "llama")" + members + "}", DType::F32, 1));
+    const JsonValue *object = saved->find("rope_parameters");
+    EXPECT_EQ(object->find("rope_type")->text, "default");
+    EXPECT_EQ(object->find("rope_theta")->number,
+              saved->find("rope_theta")->number);
+    return saved->find("rope_theta")->number;
+  };
+  EXPECT_EQ(theta(""), 10000);
+  EXPECT_EQ(theta(R"(, "rope_theta": null)"), 10000);
+  EXPECT_EQ(theta(R"(, "rope_theta": 5e5)"), 5e5);
+  EXPECT_EQ(theta(R"(, "rope_parameters": {"rope_theta": 2e4,
+                                           "rope_type": "default"})"),
+            2e4);
+  EXPECT_EQ(theta(R"(, "rope_theta": 5e5, "rope_parameters":
+                     {"rope_theta": 2e4})"),
+            2e4);
+  EXPECT_EQ(parseJson(savedConfig(R"({"model_type": "gpt2"})", DType::F32, 1))
+                ->find("rope_theta"),
+            nullptr);
 }
 
 TEST_F(TrainResumeTest, LoadingStartsANewRun) {

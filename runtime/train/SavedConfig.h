@@ -1,0 +1,35 @@
+//===- SavedConfig.h - The config.json of a checkpoint ----------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Makes the model's config say what `transformers` needs to load a checkpoint as
+// it was trained, in version 4 and in version 5.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRAIN_SAVEDCONFIG_H
+#define DYNA_RUNTIME_TRAIN_SAVEDCONFIG_H
+
+#include "runtime/checkpoint/Tensor.h"
+
+#include <optional>
+#include <string>
+
+namespace dyna {
+
+/// `config` with these members made true of the checkpoint:
+///   dtype, torch_dtype   the type of the file of tensors
+///   bos_token_id, eos_token_id
+///                        ids of the vocabulary: those given, else `endToken`,
+///                        the token that ends every document, if there is one.
+///                        null where nothing valid is known and the default of
+///                        the family lies outside the vocabulary.
+///   rope_parameters, rope_theta
+///                        the same, of a LLaMA: version 5 reads the first,
+///                        version 4 the second
+std::string savedConfig(const std::string &config, DType stored,
+                        std::optional<int32_t> endToken);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_TRAIN_SAVEDCONFIG_H

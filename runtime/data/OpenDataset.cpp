@@ -4,6 +4,7 @@
 
 #include "runtime/data/OpenDataset.h"
 
+#include "runtime/data/FileContent.h"
 #include "runtime/data/Lengths.h"
 #include "runtime/data/Sources.h"
 
@@ -69,9 +70,15 @@ StatusOr<DatasetPointer> openOne(const std::string &path,
         "cannot open " + path + ": " + std::strerror(errno) +
         "; give an existing directory of text files, text file, .jsonl file "
         "or the prefix of an indexed data set (PREFIX.idx and PREFIX.bin)");
-  if (endsWith(path, ".jsonl"))
-    return JsonLinesDataset::open(path, options);
-  return TextDataset::open(path, options);
+  DYNA_ASSIGN_OR_RETURN(FileContent content, lookAtContent(path));
+  if (content.kind == FileContent::Kind::Foreign)
+    return Status::invalidArgument(path + " is " + content.name +
+                                   ", which is not read; " + content.advice);
+  bool isLines = content.kind == FileContent::Kind::JsonLines;
+  for (std::string_view ending : {".jsonl", ".ndjson", ".json"})
+    isLines = isLines || endsWith(path, ending);
+  return isLines ? JsonLinesDataset::open(path, options)
+                 : TextDataset::open(path, options);
 }
 
 } // namespace

@@ -5,13 +5,16 @@
 //   directory       every regular file below it, in byte order of the paths, is
 //                   one document of byte tokens; hidden and empty ones are left
 //                   out, and what else lies there is counted (`notes`)
-//   NAME.jsonl      one JSON object per line: {"text"}, or {"input","target"}
-//                   with the loss on the target only; other keys are ignored
+//   lines of JSON   one object per line: {"text"}, or {"input","target"} with
+//                   the loss on the target only; other keys are ignored. By
+//                   their names (.jsonl, .ndjson, .json) or their first line
 //   PREFIX, .idx    Megatron-LM's indexed format, PREFIX.idx and PREFIX.bin;
 //                   two of them whose names differ in "inputs"/"targets" only
 //                   are a pair with the loss on the targets only
 //   synthetic:...   random tokens with given lengths, see Lengths.h
-//   any other file  one document of byte tokens
+//   any other file  one document of byte tokens; packed files, tables and
+//                   executables, UTF-16 and a few others are refused by what
+//                   they hold (FileContent.h), and counted in a directory
 //
 // Several paths are read one after the other; "A,B" means the same as two
 // paths.

@@ -77,6 +77,10 @@ private:
   ByteTokens bytes_;
   std::string root_;   ///< the folder; empty: a file was given
   TextFolder listing_; ///< or that one file
+  /// Files of a form that is no text (FileContent.h), which are read as bytes; the
+  /// first of them and what it is.
+  int64_t foreignFiles_ = 0;
+  std::string firstForeign_;
   uint64_t fingerprint_ = 0;
 };
 

@@ -7,6 +7,7 @@
 #include "runtime/abi/Random.h"
 #include "runtime/base/Guard.h"
 #include "runtime/base/ShareWork.h"
+#include "runtime/data/FileContent.h"
 
 #include <algorithm>
 #include <atomic>
@@ -162,6 +163,10 @@ public:
     return std::move(hashes_);
   }
 
+  int64_t foreignFiles() const { return foreignFiles_; }
+  int64_t firstForeign() const { return firstForeign_; }
+  const std::string &foreignName() const { return foreignName_; }
+
 private:
   static constexpr int64_t pieceBytes = 4 << 20;
 
@@ -189,7 +194,19 @@ private:
                                   bytes.data(),
                                   static_cast<int64_t>(bytes.size())));
     hashes_[static_cast<size_t>(piece)] = hashBytes(bytes, 0);
+    if (begin == 0)
+      note(file, contentOf(std::string_view(bytes).substr(0, contentBytes)));
     return Status::ok();
+  }
+  void note(int64_t file, const FileContent &content) {
+    if (content.kind != FileContent::Kind::Foreign)
+      return;
+    std::lock_guard<std::mutex> lock(mutex_);
+    ++foreignFiles_;
+    if (file >= firstForeign_)
+      return;
+    firstForeign_ = file;
+    foreignName_ = content.name;
   }
 
   const TextDataset &dataset_;
@@ -198,11 +215,18 @@ private:
   std::atomic<int64_t> next_{0}, firstFailed_{0};
   std::mutex mutex_;
   Status failure_;
+  int64_t foreignFiles_ = 0, firstForeign_ = INT64_MAX;
+  std::string foreignName_;
 };
 
 /// All sizes and contents.
 Status TextDataset::takeFingerprint() {
-  DYNA_ASSIGN_OR_RETURN(auto hashes, PieceHashes(*this).take());
+  PieceHashes pieces(*this);
+  DYNA_ASSIGN_OR_RETURN(auto hashes, pieces.take());
+  foreignFiles_ = pieces.foreignFiles();
+  if (foreignFiles_ > 0)
+    firstForeign_ =
+        describe(pieces.firstForeign()) + ", " + pieces.foreignName();
   fingerprint_ = 0;
   for (const TextFile &file : listing_.files)
     fingerprint_ =
@@ -213,15 +237,22 @@ Status TextDataset::takeFingerprint() {
 }
 
 std::vector<std::string> TextDataset::notes() const {
-  if (listing_.leftOut == 0)
-    return {};
-  return {
-      std::to_string(listing_.leftOut) +
-      (listing_.leftOut == 1 ? " entry" : " entries") + " of " + root_ +
-      " left out, being neither files nor folders: pipes, sockets, devices, "
-      "links to folders or to nothing (" +
-      (listing_.leftOut == 1 ? "" : "the first is ") + listing_.firstLeftOut +
-      ")"};
+  std::vector<std::string> notes;
+  if (listing_.leftOut > 0)
+    notes.push_back(
+        std::to_string(listing_.leftOut) +
+        (listing_.leftOut == 1 ? " entry" : " entries") + " of " + root_ +
+        " left out, being neither files nor folders: pipes, sockets, devices, "
+        "links to folders or to nothing (" +
+        (listing_.leftOut == 1 ? "" : "the first is ") + listing_.firstLeftOut +
+        ")");
+  if (foreignFiles_ > 0)
+    notes.push_back(std::to_string(foreignFiles_) +
+                    (foreignFiles_ == 1 ? " file" : " files") + " of " + root_ +
+                    " read as bytes, but no text (" +
+                    (foreignFiles_ == 1 ? "" : "the first is ") +
+                    firstForeign_ + ")");
+  return notes;
 }
 
 int64_t TextDataset::heldBytes() const {

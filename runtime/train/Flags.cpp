@@ -103,7 +103,7 @@ std::vector<Flag> dataFlags() {
   constexpr double big = 1e15;
   return {
       list("Data", "data",
-           "a directory, a text file, a .jsonl file or a Megatron-LM .idx/.bin "
+           "a directory, a text file, lines of JSON or a Megatron-LM .idx/.bin "
            "prefix; may be repeated",
            &O::data),
       list("Data", "held-out", "documents to evaluate at start and end",

@@ -96,6 +96,67 @@ TEST(TextDatasetTest, readsADirectoryThatEndsInLinksToNothing) {
   EXPECT_EQ(dataset->size(), 1);
 }
 
+// What a file holds decides, not its name.
+TEST(FileContentTest, LinesOfJsonAreReadUnderAnyName) {
+  TemporaryDirectory dir;
+  for (const char *name : {"a.txt", "a.json", "a.ndjson", "a", "a.jsonl"}) {
+    std::string path =
+        dir.write(name, "\xEF\xBB\xBF{\"id\": NaN, \"text\": \"aa\"}\n"
+                        "{\"text\": \"b\"}\n");
+    DatasetPointer lines = mustOpen({path});
+    ASSERT_TRUE(lines) << name;
+    ASSERT_EQ(lines->size(), 2) << name;
+    EXPECT_EQ(mustRead(lines, 0).tokens, bytesOf("aa"));
+    // The first line may be longer than what is looked at.
+    path = dir.write(name, "{\"input\": \"" + std::string(10000, 'x') +
+                               "\", \"target\": \"y\"}\n");
+    EXPECT_EQ(mustRead(mustOpen({path}), 0).firstTarget, 10000) << name;
+  }
+  // Text that only looks like it.
+  for (const char *text :
+       {"{\"text\": 5}", "{\"text\" is a key}\n", "{ x; }\n", "[1] Dyna",
+        "{\"input\": \"x\"}\nand so on", "BZh", "{\"a\": {\"text\": \"x\"}}\n"})
+    EXPECT_EQ(mustOpen({dir.write("t.txt", text)})->size(), 1) << text;
+}
+
+TEST(FileContentTest, FormsThatAreNotReadAreRefusedByName) {
+  TemporaryDirectory dir;
+  std::string little, big;
+  for (char c : std::string("Some text of two bytes each")) {
+    little += {c, '\0'};
+    big += {'\0', c};
+  }
+  const std::pair<std::string, std::string> forms[] = {
+      {"\x1f\x8b\x08", "gzip data, which is not read; unpack it first"},
+      {"\x28\xb5\x2f\xfd", "zstd data"},
+      {"BZh91AY&SY", "bzip2 data"},
+      {"PK\3\4x", "a zip archive"},
+      {"PAR1\x15\x04", "a Parquet table, which is not read; convert it"},
+      {"\x7f"
+       "ELF\2\1\1",
+       "an executable or library"},
+      {"\xff\xfet\1", "UTF-16 text, which is not read; convert it: iconv"},
+      {little, "UTF-16 text"},
+      {big, "UTF-16 text"},
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
+       "a Git LFS pointer, which is not read; fetch the file"},
+      {" [\n {\"text\": \"a\"},", "a JSON array, which is not read; write its"},
+      {std::string("MMIDIDX\0\0\1", 10),
+       "the index of a Megatron-LM data set"}};
+  for (const auto &[bytes, message] : forms)
+    for (const char *name : {"x.txt", "x.jsonl", "x"}) {
+      std::string path = dir.write(name, bytes);
+      expectFailure(openDataset({path}, {}), path + " is " + message);
+    }
+  // In a folder they are documents, and said.
+  dir.write("folder/a", "text");
+  dir.write("folder/b", "\x1f\x8b\x08");
+  EXPECT_EQ(mustOpen({dir / "folder"})->notes(),
+            std::vector<std::string>{"1 file of " + (dir / "folder") +
+                                     " read as bytes, but no text (" +
+                                     (dir / "folder/b") + ", gzip data)"});
+}
+
 TEST(TextDatasetTest, readsOneFileAndSeveralPaths) {
   TemporaryDirectory dir;
   std::string a = dir.write("a.txt", "aa"), b = dir.write("b,c.txt", "b");
@@ -247,7 +308,7 @@ TEST(TextDatasetTest, namesWhatIsMissing) {
   expectFailure(openDataset({dir.write("e.txt", "")}, {}), "e.txt is empty");
   dir.write("d/f", "x");
   ASSERT_EQ(::mkfifo((dir / "pipe").c_str(), 0600), 0);
-  expectFailure(openDataset({dir / "pipe"}, {}), "not a regular file");
+  expectFailure(openDataset({dir / "pipe"}, {}), "expected a regular file");
   DatasetPointer dataset = mustOpen({dir / "d"});
   std::filesystem::remove(dir / "d/f");
   expectFailure(dataset->read(0), "d/f: No such file");

@@ -1,0 +1,140 @@
+//===- FileContent.cpp - What a file of data holds ------------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/data/FileContent.h"
+
+#include "runtime/base/InputFile.h"
+#include "runtime/base/JsonReader.h"
+
+#include <algorithm>
+
+namespace dyna {
+namespace {
+
+using namespace std::string_view_literals;
+
+struct Signature {
+  size_t at;
+  std::string_view bytes;
+  const char *name, *advice;
+};
+
+constexpr const char *unpackIt = "unpack it first";
+constexpr const char *convertIt =
+    "convert it to lines of JSON first, {\"text\": \"...\"} each";
+constexpr const char *nameText = "give text, lines of JSON or token ids";
+
+constexpr Signature signatures[] = {
+    {0, "\x1f\x8b"sv, "gzip data", unpackIt},
+    {0, "\x28\xb5\x2f\xfd"sv, "zstd data", unpackIt},
+    {0,
+     "\xfd"
+     "7zXZ\0"sv,
+     "xz data", unpackIt},
+    {4, "1AY&SY"sv, "bzip2 data", unpackIt},
+    {0, "\x04\x22\x4d\x18"sv, "lz4 data", unpackIt},
+    {0, "7z\xbc\xaf\x27\x1c"sv, "a 7-Zip archive", unpackIt},
+    {0, "PK\3\4"sv, "a zip archive", unpackIt},
+    {257, "ustar"sv, "a tar archive", unpackIt},
+    {0, "PAR1\x15"sv, "a Parquet table", convertIt},
+    {0, "ARROW1\0"sv, "an Arrow table", convertIt},
+    {0, "\x89HDF\r\n"sv, "an HDF5 file", convertIt},
+    {0, "\x93NUMPY"sv, "a NumPy array", convertIt},
+    {0, "SQLite format 3\0"sv, "a SQLite database", convertIt},
+    {0, "%PDF-"sv, "a PDF document", "extract its text first"},
+    {0,
+     "\x7f"
+     "ELF"sv,
+     "an executable or library", nameText},
+    {0, "MZ\x90\0"sv, "an executable", nameText},
+    {0, "\xcf\xfa\xed\xfe"sv, "an executable", nameText},
+    {0, "\x89PNG\r\n"sv, "a picture", nameText},
+    {0, "\xff\xd8\xff"sv, "a picture", nameText},
+    {0, "MMIDIDX\0\0"sv, "the index of a Megatron-LM data set",
+     "name it PREFIX.idx beside its PREFIX.bin, and give PREFIX"},
+    {0, "version https://git-lfs.github.com/spec/"sv, "a Git LFS pointer",
+     "fetch the file that it stands for with git lfs pull"},
+    {0, "\xff\xfe\0\0"sv, "UTF-32 text", "convert it: iconv -t UTF-8"},
+    {0, "\0\0\xfe\xff"sv, "UTF-32 text", "convert it: iconv -t UTF-8"},
+    {0, "\xff\xfe"sv, "UTF-16 text", "convert it: iconv -f UTF-16 -t UTF-8"},
+    {0, "\xfe\xff"sv, "UTF-16 text", "convert it: iconv -f UTF-16 -t UTF-8"},
+};
+
+/// Every second byte is zero, as of text in most European languages.
+bool isUtf16WithoutMark(std::string_view text) {
+  constexpr size_t enough = 32;
+  if (text.size() < enough)
+    return false;
+  for (size_t first : {0, 1}) {
+    bool isZero = true;
+    for (size_t i = 0; i < enough; ++i)
+      isZero = isZero && (text[i] == '\0') == (i % 2 == first);
+    if (isZero)
+      return true;
+  }
+  return false;
+}
+
+std::string_view skipSpace(std::string_view text) {
+  return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+}
+
+/// Whether a line begins as one of a data set does. Its end may lie behind the
+/// part of the file that was read.
+bool beginsAsSample(std::string_view text) {
+  bool hasText = false, hasInput = false, hasTarget = false, isOther = false;
+  JsonReader reader(text.substr(0, text.find('\n')));
+  Status status = reader.readLooseObject([&](const std::string &key) -> Status {
+    hasText |= key == "text";
+    hasInput |= key == "input";
+    hasTarget |= key == "target";
+    if (key != "text" && key != "input" && key != "target")
+      return reader.skip();
+    StatusOr<JsonValue::Kind> kind = reader.kind();
+    isOther |= !kind.isOk() || *kind != JsonValue::Kind::String;
+    return reader.skip();
+  });
+  const bool isCut = text.find('\n') == std::string_view::npos;
+  if (isOther || (!status.isOk() && !isCut))
+    return false;
+  return hasText ||
+         (status.isOk() ? hasInput && hasTarget : hasInput || hasTarget);
+}
+
+} // namespace
+
+FileContent contentOf(std::string_view beginning) {
+  for (const Signature &known : signatures)
+    if (beginning.size() >= known.at &&
+        beginning.substr(known.at, known.bytes.size()) == known.bytes)
+      return {FileContent::Kind::Foreign, known.name, known.advice};
+  if (isUtf16WithoutMark(beginning))
+    return {FileContent::Kind::Foreign, "UTF-16 text",
+            "convert it: iconv -f UTF-16LE -t UTF-8"};
+  std::string_view text = beginning;
+  if (text.substr(0, 3) == "\xEF\xBB\xBF")
+    text.remove_prefix(3);
+  text = skipSpace(text);
+  if (!text.empty() && text[0] == '{' && beginsAsSample(text))
+    return {FileContent::Kind::JsonLines, "", ""};
+  if (!text.empty() && text[0] == '[') {
+    std::string_view item = skipSpace(text.substr(1));
+    if (!item.empty() && item[0] == '{' &&
+        skipSpace(item.substr(1)).substr(0, 1) == "\"")
+      return {FileContent::Kind::Foreign, "a JSON array",
+              "write its objects one to a line: jq -c '.[]'"};
+  }
+  return {};
+}
+
+StatusOr<FileContent> lookAtContent(const std::string &path) {
+  DYNA_ASSIGN_OR_RETURN(Descriptor file, openRegularFile(path));
+  std::string bytes(contentBytes, '\0');
+  DYNA_ASSIGN_OR_RETURN(int64_t size,
+                        readAt(file, path, 0, bytes.data(), contentBytes));
+  bytes.resize(static_cast<size_t>(size));
+  return contentOf(bytes);
+}
+
+} // namespace dyna

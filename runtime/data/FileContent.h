@@ -1,0 +1,37 @@
+//===- FileContent.h - What a file of data holds ----------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_DATA_FILECONTENT_H
+#define DYNA_RUNTIME_DATA_FILECONTENT_H
+
+#include "runtime/base/Status.h"
+
+#include <string>
+#include <string_view>
+
+namespace dyna {
+
+struct FileContent {
+  enum class Kind {
+    Text,      ///< or bytes of no known form
+    JsonLines, ///< objects with "text", or "input" and "target"
+    Foreign,   ///< a form that is not read
+  };
+  Kind kind = Kind::Text;
+  std::string name;   ///< of a foreign form: "gzip data"
+  std::string advice; ///< what to do about it
+};
+
+/// Bytes of a file's beginning that tell what it holds.
+inline constexpr size_t contentBytes = 4096;
+
+/// By the first `contentBytes` of a file, whatever its name.
+FileContent contentOf(std::string_view beginning);
+
+/// The same of a regular file.
+StatusOr<FileContent> lookAtContent(const std::string &path);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_DATA_FILECONTENT_H

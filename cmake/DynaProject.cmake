@@ -40,6 +40,11 @@ if(DYNA_SANITIZE)
   add_link_options(-fsanitize=${DYNA_SANITIZE})
 endif()
 
+# Addresses that the loader fills in are read-only once it has done so, and programs lie
+# anywhere in memory.
+add_link_options(-Wl,-z,relro -Wl,-z,now)
+string(APPEND CMAKE_EXE_LINKER_FLAGS " -pie")
+
 # Any 22.x will do; asking for version 22 would refuse 22.1.
 find_package(MLIR REQUIRED CONFIG HINTS /usr/lib/llvm-22/lib/cmake/mlir)
 if(NOT LLVM_VERSION_MAJOR EQUAL 22)
@@ -51,8 +56,11 @@ list(APPEND CMAKE_MODULE_PATH ${MLIR_CMAKE_DIR} ${LLVM_CMAKE_DIR})
 include(TableGen)
 include(AddLLVM)
 include(AddMLIR)
-set(CMAKE_BUILD_RPATH ${LLVM_LIBRARY_DIR})
 set(CMAKE_INSTALL_RPATH ${LLVM_LIBRARY_DIR})
+# The path of a build is filled up with colons, to be replaced when it is installed: an
+# empty element, for which the loader takes the working folder.
+set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 # LLVM's modules set these to its own build's values.
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)

@@ -161,8 +161,12 @@ llvm::Error mlir::dyna::linkTrainingBinary(llvm::ArrayRef<std::string> objects,
     return libraries.takeError();
 
   std::string log = program + ".log";
-  std::vector<std::string> arguments = {*driver, "-o", program, "-pie",
-                                        "-Wl,--gc-sections"};
+  std::vector<std::string> arguments = {*driver,
+                                        "-o",
+                                        program,
+                                        "-pie",
+                                        "-Wl,--gc-sections",
+                                        "-Wl,-z,relro,-z,now"};
   arguments.insert(arguments.end(), objects.begin(), objects.end());
   arguments.push_back("-Wl,--start-group");
   arguments.insert(arguments.end(), libraries->begin(), libraries->end());

@@ -173,6 +173,11 @@ function(dyna_tool name)
   install(TARGETS ${name} RUNTIME DESTINATION bin)
 endfunction()
 
+# Seconds after which CTest takes a test for one that hangs. No limit in seconds decides a test, so these are long, on a
+# machine as busy as it may be; that of `long` tests is for hours.
+set(DYNA_TEST_TIMEOUT 7200)
+set(DYNA_LONG_TEST_TIMEOUT 28800)
+
 # dyna_unit_test(<name> [COMPILER] [OPTIMIZED] [LONG] SOURCES ... LINK ...): a GoogleTest binary, run by
 # `check`. Its tests are labelled with the first folder below test/. Tests of the compiler start
 # with its precompiled headers. The others' own sources are not optimised, which takes a third
@@ -197,8 +202,8 @@ function(dyna_unit_test name)
   include(GoogleTest)
   if(ARG_LONG)
     set(filter TEST_FILTER -CheckAll*)
-    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 TEST_FILTER CheckAll*
-      TEST_LIST ${name}_long_tests PROPERTIES TIMEOUT 600 LABELS long)
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT ${DYNA_TEST_TIMEOUT} TEST_FILTER CheckAll*
+      TEST_LIST ${name}_long_tests PROPERTIES TIMEOUT ${DYNA_LONG_TEST_TIMEOUT} LABELS long)
   endif()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 120 ${filter} PROPERTIES TIMEOUT 600 LABELS ${label})
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT ${DYNA_TEST_TIMEOUT} ${filter} PROPERTIES TIMEOUT ${DYNA_TEST_TIMEOUT} LABELS ${label})
 endfunction()

@@ -16,6 +16,9 @@ import shutil
 import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from patience import PATIENCE  # noqa: E402
+
 # MLIR's library has no sanitizers, and gives memory that headers compiled with them poison.
 ENVIRONMENT = {**os.environ, "ASAN_OPTIONS": "allow_user_poisoning=0:detect_leaks=1:symbolize=1",
                "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1"}
@@ -32,7 +35,7 @@ def search(options, work):
         shutil.copytree(options.corpus, corpus)
     subprocess.run([options.seeds, "--write-seeds", corpus], check=True)
     inputs = len(list(corpus.iterdir()))
-    code, text = run([options.fuzzer, f"-max_total_time={options.seconds}", "-timeout=30", "-rss_limit_mb=3000", "-max_len=65536",
+    code, text = run([options.fuzzer, f"-max_total_time={options.seconds}", f"-timeout={PATIENCE}", "-rss_limit_mb=3000", "-max_len=65536",
                       "-print_final_stats=1", "-verbosity=1", f"-artifact_prefix={work}/failed-", corpus])
     executed = re.search(r"stat::number_of_executed_units:\s*(\d+)", text)
     coverage = re.findall(r"cov: (\d+)", text)
@@ -54,7 +57,7 @@ def control(target, work):
             wrong += 1
             print(f"a planted fault was not found, expected {words}; exit code {code}\n{text[-3000:]}")
     # The search compares as the target does, and finds one of them from nothing.
-    code, text = run([target, "-max_total_time=60", "-seed=1", f"-artifact_prefix={work}/found-"])
+    code, text = run([target, f"-max_total_time={PATIENCE}", "-seed=1", f"-artifact_prefix={work}/found-"])
     if code == 0 or not list(work.glob("found-crash-*")):
         wrong += 1
         print(f"the search found no planted fault; exit code {code}\n{text[-3000:]}")

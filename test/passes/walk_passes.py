@@ -9,10 +9,14 @@ import argparse
 import concurrent.futures
 import glob
 import os
+import pathlib
 import random
 import re
 import subprocess
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from patience import PATIENCE  # noqa: E402
 
 # What goes on a pass or pipeline that wants to be told something.
 OPTIONS = {"dyna-deduce-layouts": ["", "=strategy=tp=2", "=strategy=tp=3,sp=1"],
@@ -35,7 +39,7 @@ def run(opt, flags, path):
     """A line about what went wrong, or None."""
     command = [opt, "-split-input-file", "-allow-unregistered-dialect", *flags, path, "-o", os.devnull]
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE)
     except subprocess.TimeoutExpired:
         return f"{path}: {' '.join(flags)} hangs"
     if done.returncode == 0 or (done.returncode == 1 and "error:" in done.stderr):

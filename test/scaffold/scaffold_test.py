@@ -23,12 +23,12 @@ class Build:
         self.work, self.options = work, options
         self.source, self.folder = work / "source", work / "source/build"
 
-    def run(self, command, timeout=900, **more):
+    def run(self, command, **more):
         return subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, timeout=timeout, cwd=self.work, **more)
+                              stderr=subprocess.STDOUT, text=True, cwd=self.work, **more)
 
-    def must(self, command, timeout=900):
-        done = self.run(command, timeout)
+    def must(self, command):
+        done = self.run(command)
         if done.returncode != 0:
             raise Fault(f"{' '.join(map(str, command))} ends with {done.returncode}:\n{done.stdout[-6000:]}")
         return done.stdout
@@ -37,7 +37,7 @@ class Build:
         if not (self.folder / "build.ninja").exists():
             self.must([self.options.cmake, "-S", self.source, "-B", self.folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
                        f"-DCMAKE_C_COMPILER={self.options.c_compiler}", f"-DCMAKE_CXX_COMPILER={self.options.cxx_compiler}"])
-        self.must([self.options.cmake, "--build", self.folder, "--target", *targets], timeout=7000)
+        self.must([self.options.cmake, "--build", self.folder, "--target", *targets])
 
     def tool(self, name):
         return self.folder / "bin" / name

@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/cuda/CudaDevice.h"
+#include "test/Patience.h"
 #include "test/runtime/device/KernelConformance.h"
 
 #include <algorithm>
@@ -40,9 +41,7 @@ void must(const Status &status) {
     stop(status.message());
 }
 
-Device::Deadline soon() {
-  return std::chrono::steady_clock::now() + std::chrono::seconds(60);
-}
+Device::Deadline soon() { return dyna::patienceEnds(); }
 
 struct Path {
   const char *name;

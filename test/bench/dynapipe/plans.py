@@ -136,7 +136,7 @@ class Plans:
         if key not in self.known:
             begin = time.monotonic()
             model = self.write("config.json", text)
-            done = subprocess.run([self.tool, model, "--lengths", given, "--json", *words], capture_output=True, text=True, timeout=3600)
+            done = subprocess.run([self.tool, model, "--lengths", given, "--json", *words], capture_output=True, text=True)
             entry = {"key": key, "rows": [parse(line) for line in done.stdout.splitlines()]}
             if done.returncode != 0:
                 entry["refused"] = done.stderr.strip().splitlines()[-1]
@@ -151,7 +151,7 @@ class Plans:
     def ask_for_trace(self, config, path, *flags, lengths):
         words = [str(word) for word in flags]
         subprocess.run([self.tool, self.write("config.json", json.dumps(config)), "--lengths", str(lengths), "--trace", path, "--json", *words],
-                       capture_output=True, text=True, timeout=600, check=True)
+                       capture_output=True, text=True, check=True)
 
     def flags(self, size, side, positions, batch, attention):
         flags = ["--cluster", size.cluster(), "--attention", attention, "--tokens-per-batch", batch, "--compare", side.words]

@@ -13,6 +13,7 @@
 
 #include "runtime/executor/SwitchCarrier.h"
 #include "runtime/planner/PlanSwitch.h"
+#include "test/Patience.h"
 #include "test/bench/WideModel.h"
 #include "test/bench/transport/Measure.h"
 #include "test/runtime/device/TestDevice.h"
@@ -80,7 +81,7 @@ class SwitchedRank {
 public:
   SwitchedRank(const Switched &switched, dyna::Transport &transport)
       : switched_(switched), device_(dyna::makeTestDevice()),
-        machine_(*device_, &transport, std::chrono::seconds(30)),
+        machine_(*device_, &transport, dyna::kPatience),
         graph_(*switched.graphs[0], dyna::Persistent::Gradients, machine_, 0),
         home_(*switched.graphs[1], dyna::Persistent::Training, machine_,
               (graph_.layout().bytes + 4095) / 4096 * 4096) {

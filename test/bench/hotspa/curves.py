@@ -45,7 +45,7 @@ def write_corpus(folder, documents=400, seed=7):
 
 
 def run(command):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=3000)
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"curves.py: {' '.join(map(str, command))} ends with {done.returncode}: {done.stderr.strip()}")
 

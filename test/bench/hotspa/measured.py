@@ -37,7 +37,7 @@ BESIDE = [0, 512, 1024, 2048, 4096, 8192]
 
 
 def run(command):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=1200)
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     if done.returncode != 0:
         raise SystemExit(f"measured.py: {' '.join(map(str, command))} ends with {done.returncode}: {done.stderr.strip()}")
     return done.stdout

@@ -90,7 +90,7 @@ class Player:
             flags = ("--lengths", folder / "lengths.txt") + flags
         (folder / "cluster.costs").write_text(costs_text(self.reach, self.call_seconds, self.devices))
         done = subprocess.run([self.tool, folder / "model.json", "--costs", folder / "cluster.costs", "--json", *flags],
-                              capture_output=True, text=True, timeout=600)
+                              capture_output=True, text=True)
         if done.returncode != 0:
             raise RuntimeError(f"dyna-plan {' '.join(map(str, flags))}: {done.stderr.strip()}")
         return [json.loads(line) for line in done.stdout.splitlines()]

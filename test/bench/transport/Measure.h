@@ -10,6 +10,7 @@
 #define DYNA_TEST_BENCH_TRANSPORT_MEASURE_H
 
 #include "runtime/transport/Transport.h"
+#include "test/Patience.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -84,9 +85,7 @@ inline void check(const dyna::Status &status) {
   exit(1);
 }
 
-inline dyna::Transport::Deadline soon() {
-  return dyna::Transport::Clock::now() + std::chrono::seconds(60);
-}
+inline dyna::Transport::Deadline soon() { return dyna::patienceEnds(); }
 
 /// Starts and waits for `kInFlight` messages from rank 0 to rank 1.
 inline dyna::Status sendAll(dyna::Transport &t, char *data, int64_t bytes,

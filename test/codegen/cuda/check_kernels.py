@@ -22,7 +22,7 @@ def main():
     options = parser.parse_args()
     text = open(options.ptx).read()
     result = subprocess.run([options.ptxas, "-v", f"-arch={options.arch}", "-o", os.devnull, options.ptx],
-                            capture_output=True, text=True, timeout=300)
+                            capture_output=True, text=True)
     if result.returncode != 0:
         sys.exit(f"{options.ptx}: ptxas refuses it: {result.stderr[:500]}")
     log = result.stderr

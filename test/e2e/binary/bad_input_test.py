@@ -222,7 +222,7 @@ class BadInputTest(common.BinaryTest):
             pipe = self.folder / f"pipe{flag}"
             os.mkfifo(pipe)
             reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-            done = common.run(common.training(self.program, self.corpus, f"{flag}={pipe}", steps=1), timeout=60)
+            done = common.run(common.training(self.program, self.corpus, f"{flag}={pipe}", steps=1))
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertTrue(pipe.is_fifo(), "the pipe was replaced")
             self.assertTrue(os.read(reader, 100).startswith((b"{", b"[")))
@@ -334,10 +334,18 @@ class BadInputTest(common.BinaryTest):
         self.assert_refused(done, "this machine has only", "--tokens-per-micro-batch", "--recompute full")
         done = common.run(common.training(self.program, self.corpus, "--tokens-per-batch=200000000", "--memory-limit=1GiB"))
         self.assert_refused(done, "--memory-limit is 1.0 GiB", "lower --tokens-per-batch")
-        # Whatever would take minutes and then the machine is refused at once.
+        # Whatever would take minutes and then the machine is refused at once: without more work than a step of few tokens is.
+        def work(*flags):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            done = common.run(common.training(self.program, self.corpus, "--steps=1", *flags))
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            return done, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+        _, small = work()
         for tokens in (10**9, 10**12, 2**63 - 1):
-            done = common.run(common.training(self.program, self.corpus, f"--tokens-per-batch={tokens}"), timeout=20)
+            done, refusal = work(f"--tokens-per-batch={tokens}")
             self.assert_refused(done, "--tokens-per-batch expects", tokens)
+            self.assertLess(refusal, 10 * small)
 
     @unittest.skipUnless(resource.getrlimit(resource.RLIMIT_STACK)[1] == resource.RLIM_INFINITY, "stacks are limited here")
     @unittest.skipIf(common.SANITIZERS, "sanitizers place their own memory by the stack's limit, and do not start under this one")

@@ -64,7 +64,7 @@ class BadPlansTest(common.BinaryTest):
 
     def plan(self, *flags):
         """dyna-plan of the same model, in the same type."""
-        return common.run([DYNA_PLAN, common.model(), "--compute-type=f32", *flags], timeout=120)
+        return common.run([DYNA_PLAN, common.model(), "--compute-type=f32", *flags])
 
     def test_costs(self):
         for name, text, words in COSTS:

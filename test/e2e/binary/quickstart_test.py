@@ -68,7 +68,7 @@ class QuickstartTest(common.BinaryTest):
 
     def test_learns_what_it_holds_out(self):
         """The whole of it: the data that it brings, the model, the steps that a user gets."""
-        done = common.run([SCRIPT, "--no-build", "--build-dir", BUILD, "--out", "out"], cwd=self.folder, timeout=1500)
+        done = common.run([SCRIPT, "--no-build", "--build-dir", BUILD, "--out", "out"], cwd=self.folder)
         self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
         [run] = (self.folder / "out").iterdir()
         lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]

@@ -33,8 +33,8 @@ class ResumeTest(common.BinaryTest):
                                   f"--schedule-steps={steps}", "--warmup=2", *flags, steps=steps)
         return subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def wait_for(self, condition, process, seconds=60):
-        limit = time.monotonic() + seconds
+    def wait_for(self, condition, process):
+        limit = time.monotonic() + common.PATIENCE
         while not condition():
             self.assertIsNone(process.poll(), "the run ended too early")
             self.assertLess(time.monotonic(), limit, "the run does not get on")
@@ -110,7 +110,7 @@ class ResumeTest(common.BinaryTest):
                 metrics = self.folder / f"{number.name}.jsonl"
                 self.wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") >= 3, process)
                 process.send_signal(number)
-                _, err = process.communicate(timeout=60)
+                _, err = process.communicate(timeout=common.PATIENCE)
                 # What shells expect of a program that a signal has ended.
                 self.assertEqual(process.returncode, 128 + number, err)
                 saved = self.steps_of(stem)
@@ -135,7 +135,7 @@ class ResumeTest(common.BinaryTest):
                 self.wait_for(lambda: metrics.exists() and metrics.stat().st_size > 0, process)
                 time.sleep(random.random() * 0.05)
                 process.terminate()
-                _, err = process.communicate(timeout=60)
+                _, err = process.communicate(timeout=common.PATIENCE)
                 self.assertEqual(process.returncode, 128 + signal.SIGTERM, err)
 
     def test_kills_leave_a_loadable_checkpoint(self):
@@ -150,7 +150,7 @@ class ResumeTest(common.BinaryTest):
                 self.wait_for(lambda: stem.exists() and self.steps_of(stem), process)
                 time.sleep(generator.random() * 0.15)
                 process.kill()
-                process.communicate(timeout=60)
+                process.communicate(timeout=common.PATIENCE)
                 saved = self.steps_of(stem)
                 self.assertIn(len(saved), (1, 2, 3))
                 out = common.succeed([program, "--evaluate", "--load", stem, "--data", self.corpus, "--no-progress"])
@@ -168,7 +168,7 @@ class ResumeTest(common.BinaryTest):
         process = self.start(program, stem, 100000, "--save-every=1")
         self.wait_for(lambda: stem.exists() and self.steps_of(stem) and self.steps_of(stem)[-1] >= 3, process)
         process.kill()
-        process.communicate(timeout=60)
+        process.communicate(timeout=common.PATIENCE)
         end = self.steps_of(stem)[-1] + 2
         self.resume(program, stem, f"--steps={end}")
         common.succeed(common.training(program, self.corpus, f"--save={whole}", "--schedule-steps=100000", "--warmup=2", steps=end))

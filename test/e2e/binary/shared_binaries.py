@@ -36,7 +36,7 @@ def locked(path):
         yield
 
 
-def compile_binary(dynac, module, path, flags, timeout=2400):
+def compile_binary(dynac, module, path, flags):
     """Puts the training binary of a module, compiled with `flags`, at `path`. No flag names a file."""
     made_by = toolchain(dynac)
     folder = FOLDER / made_by
@@ -54,7 +54,7 @@ def compile_binary(dynac, module, path, flags, timeout=2400):
         made = folder / key
         if not made.exists():
             command = [str(dynac), str(module), "-o", str(path), *flags]
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=timeout)
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             if done.returncode != 0:
                 raise AssertionError(f"{' '.join(command)}\nended with {done.returncode}:\n{done.stderr}{done.stdout}")
             unfinished = folder / f"{key}.part"

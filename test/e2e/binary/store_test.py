@@ -20,7 +20,6 @@ os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1"
 MPIRUN, SERVER = shutil.which("mpirun"), shutil.which("redis-server")
 PASSWORD = "only-tests-know-it"
 STEPS = 12
-PATIENCE = 120  # seconds in which a run must be over
 
 
 def free_port():
@@ -45,7 +44,7 @@ class Server:
         if self.password:
             words += ["--requirepass", self.password]
         self.process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        end = time.monotonic() + 30
+        end = time.monotonic() + common.PATIENCE
         while time.monotonic() < end:
             try:
                 if self.ask("PING") == "+PONG":
@@ -60,7 +59,7 @@ class Server:
 
     def ask(self, *words):
         """The first line of an answer, or all values of a list."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=10) as connection:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=common.PATIENCE) as connection:
             stream = connection.makefile("rwb")
 
             def send(*sent):
@@ -99,13 +98,18 @@ class StoreRuns(unittest.TestCase):
         for i in range(40):
             words = ("".join(draw.choices("abcdefgh", k=draw.randint(1, 9))) for _ in range(draw.randint(1, 60)))
             (cls.corpus / f"{i}.txt").write_text(" ".join(words))
-        cls.expected = cls.train(f"expected-{cls.NAME}")
+        with common.measured() as cls.took:
+            cls.expected = cls.train(f"expected-{cls.NAME}")
 
     def setUp(self):
         self.server = Server()
         self.addCleanup(self.server.kill)
         self.children = []
         self.addCleanup(lambda: [child.kill() for child in self.children if child.poll() is None])
+
+    def deadline(self):
+        """The flag for one that is to pass, but not before a run with all of its ranks has come so far."""
+        return f"--timeout={self.took.times(4)}"
 
     @classmethod
     def words(cls, *more):
@@ -149,7 +153,7 @@ class StoreRuns(unittest.TestCase):
             *flags)], **options)
 
     def end(self, child, code=0):
-        self.assertEqual(child.wait(timeout=PATIENCE), code, self.said(child))
+        self.assertEqual(child.wait(timeout=common.PATIENCE), code, self.said(child))
         return self.said(child)
 
     @staticmethod
@@ -161,7 +165,7 @@ class StoreRuns(unittest.TestCase):
         return path.read_text().count('"loss"') if path.exists() else 0
 
     def wait_for_step(self, save, step, child):
-        limit = time.monotonic() + PATIENCE
+        limit = time.monotonic() + common.PATIENCE
         while self.steps_done(save) < step:
             self.assertIsNone(child.poll(), self.said(child))
             self.assertLess(time.monotonic(), limit, self.said(child))
@@ -172,7 +176,7 @@ class StoreRuns(unittest.TestCase):
         return [key for key in keys if key.count(":") == 5]
 
     def wait_for_plans(self, count):
-        limit = time.monotonic() + PATIENCE
+        limit = time.monotonic() + common.PATIENCE
         while len(self.plans_left()) < count:
             self.assertLess(time.monotonic(), limit)
             time.sleep(0.01)
@@ -181,7 +185,7 @@ class StoreRuns(unittest.TestCase):
         self.wait_for_keys(ending, 1)
 
     def wait_for_keys(self, ending, count):
-        limit = time.monotonic() + PATIENCE
+        limit = time.monotonic() + common.PATIENCE
         while len([key for key in self.server.ask("KEYS", "dyna:*") if key.endswith(ending)]) < count:
             self.assertLess(time.monotonic(), limit)
             time.sleep(0.01)
@@ -232,11 +236,11 @@ class SharedTests:
         self.assertGreater(min(shared), 0)
 
     def test_a_lost_planner_changes_no_bit(self):
-        planners = [self.planner(i, 2, "--store-retry=1", "--timeout=60") for i in range(2)]
+        planners = [self.planner(i, 2, "--store-retry=1", f"--timeout={common.PATIENCE}") for i in range(2)]
         self.wait_for_key(":planners")
         planners[1].kill()
         self.addCleanup(planners[1].wait)
-        said = self.end(self.executors("lost", "--store-retry=1", "--timeout=60"))
+        said = self.end(self.executors("lost", "--store-retry=1", f"--timeout={common.PATIENCE}"))
         self.assertEqual(self.saved("lost"), self.expected)
         self.assertIn("note: planner 1 of 2 has left no plan of step 2 in", said)
         self.end(planners[0])
@@ -251,16 +255,16 @@ class StoreTest(SharedTests, StoreRuns):
         for planner in planners:
             self.end(planner)
         # At once, not when what they said of themselves is forgotten.
-        self.end(self.executors("behind", "--timeout=20"))
+        self.end(self.executors("behind", self.deadline()))
         self.assertEqual(self.saved("behind"), self.expected)
 
     def test_runs_that_are_alike_share_a_server(self):
         """Equal ones, and one of another learning rate, whose plans are equal; some with planners, some without."""
         other = self.train("rate-alone", "--lr=0.01")
         self.assertNotEqual(other, self.expected)
-        planners = [self.planner(i, 2, "--timeout=60") for i in range(2)]
+        planners = [self.planner(i, 2, f"--timeout={common.PATIENCE}") for i in range(2)]
         self.wait_for_key(":planners")
-        runs = [self.executors(name, "--timeout=60", *flags)
+        runs = [self.executors(name, f"--timeout={common.PATIENCE}", *flags)
                 for name, flags in (("first", ()), ("second", ()), ("rate", ("--lr=0.01",)))]
         for run in runs:
             self.end(run)
@@ -270,21 +274,21 @@ class StoreTest(SharedTests, StoreRuns):
         self.assertEqual(self.plans_left(), [])
 
     def test_values_are_not_fetched_before_their_size_is_known(self):
-        planner = self.planner(0, 1, "--timeout=60")
+        planner = self.planner(0, 1, f"--timeout={common.PATIENCE}")
         self.wait_for_key(":planners")
         slot = self.server.ask("KEYS", "dyna:*:planners")[0].replace(":planners", ":run:0")
         planner.kill()
         self.server.ask("SETRANGE", slot, "300000000", "x")
-        said = self.end(self.executors("large", "--timeout=4"), 2)
+        said = self.end(self.executors("large", self.deadline()), 2)
         self.assertIn(f"plan of step 1: the store {self.server.address} has a value of 300000001 bytes under {slot}, "
                       "but values have at most 67108864", said)
         sent = re.search(r"total_net_output_bytes:(\d+)", self.server.ask("INFO", "stats"))
         self.assertLess(int(sent[1]), 1 << 20)
 
     def test_damage_in_a_store_names_store_and_step(self):
-        planner = self.planner(0, 1, "--timeout=60", "--steps=100000", "--plan-ahead=6")
+        planner = self.planner(0, 1, f"--timeout={common.PATIENCE}", "--steps=100000", "--plan-ahead=6")
         self.wait_for_key(":planners")
-        executors = self.executors("damaged", "--timeout=60", "--steps=100000", "--plan-ahead=1")
+        executors = self.executors("damaged", f"--timeout={common.PATIENCE}", "--steps=100000", "--plan-ahead=1")
         self.wait_for_step("damaged", 2, executors)
         ranks = subprocess.run(["pgrep", "-P", str(executors.pid)], capture_output=True, text=True).stdout.split()
         for rank in ranks:
@@ -299,23 +303,23 @@ class StoreTest(SharedTests, StoreRuns):
         self.assertRegex(self.end(executors, 2), rf"the plan of step \d+ in {self.server.address}: it is of format ")
 
     def test_planners_of_a_killed_run_serve_the_next(self):
-        planner = self.planner(0, 1, "--timeout=60")
+        planner = self.planner(0, 1, f"--timeout={common.PATIENCE}")
         self.wait_for_key(":planners")
-        first = self.executors("dead", "--timeout=60", "--steps=100000")
+        first = self.executors("dead", f"--timeout={common.PATIENCE}", "--steps=100000")
         self.wait_for_step("dead", 2, first)
         for rank in subprocess.run(["pgrep", "-P", str(first.pid)], capture_output=True, text=True).stdout.split():
             os.kill(int(rank), signal.SIGKILL)
-        first.wait(timeout=PATIENCE)
+        first.wait(timeout=common.PATIENCE)
         slot, = [key for key in self.server.ask("KEYS", "dyna:*") if key.endswith(":run:0")]
         self.server.ask("DEL", slot)  # as the server does after 30 seconds
-        self.end(self.executors("next", "--timeout=60"))
+        self.end(self.executors("next", f"--timeout={common.PATIENCE}"))
         self.assertEqual(self.saved("next"), self.expected)
         self.assertIn("planner 0 of 1: ", self.end(planner))
 
     def test_planners_that_look_less_far_ahead_than_the_run_serve_it(self):
-        planner = self.planner(0, 1, "--timeout=20", "--plan-ahead=1")
+        planner = self.planner(0, 1, f"--timeout={common.PATIENCE}", "--plan-ahead=1")
         self.wait_for_key(":planners")
-        self.end(self.executors("further", "--timeout=20", "--plan-ahead=6"))
+        self.end(self.executors("further", f"--timeout={common.PATIENCE}", "--plan-ahead=6"))
         self.assertEqual(self.saved("further"), self.expected)
         self.end(planner)
 
@@ -325,7 +329,7 @@ class StoreTest(SharedTests, StoreRuns):
         short.mkdir(exist_ok=True)
         for i in range(80):
             (short / f"{i}.txt").write_text("abcdefgh"[i % 8] * (5 + i % 20))
-        flags = ("--data", short, "--micro-batches=packed", "--timeout=20")
+        flags = ("--data", short, "--micro-batches=packed", f"--timeout={common.PATIENCE}")
         metrics = common.WORK / "joined.metrics"
         metrics.unlink(missing_ok=True)
         expected = self.train("joined-alone", *flags, "--metrics", metrics)
@@ -337,8 +341,8 @@ class StoreTest(SharedTests, StoreRuns):
         self.assertIn(f"planner 0 of 1: {STEPS} plans", self.end(planner))
 
     def test_planners_run_no_further_ahead(self):
-        planner = self.planner(0, 1, "--plan-ahead=3", "--timeout=20")
-        executors = self.executors("ahead", "--plan-ahead=3", "--timeout=20")
+        planner = self.planner(0, 1, "--plan-ahead=3", f"--timeout={common.PATIENCE}")
+        executors = self.executors("ahead", "--plan-ahead=3", f"--timeout={common.PATIENCE}")
         most = 0
         while executors.poll() is None:
             most = max(most, len({key.split(":")[3] for key in self.plans_left()}))
@@ -348,14 +352,12 @@ class StoreTest(SharedTests, StoreRuns):
         self.assertLessEqual(most, 4)
 
     def test_a_killed_server_ends_the_run(self):
-        planner = self.planner(0, 1, "--steps=100000", "--timeout=10")
-        executors = self.executors("killed", "--steps=100000", "--timeout=10")
+        planner = self.planner(0, 1, "--steps=100000", self.deadline())
+        executors = self.executors("killed", "--steps=100000", self.deadline())
         self.wait_for_step("killed", 3, executors)
-        begin = time.monotonic()
         self.server.kill()
         for child in (executors, planner):
             self.assertIn(f"the store {self.server.address} ", self.end(child, 2))
-        self.assertLess(time.monotonic() - begin, 30)
         # What was trained is saved.
         self.assertTrue(list((common.WORK / "killed").glob("step-*")))
 
@@ -366,7 +368,7 @@ class StoreTest(SharedTests, StoreRuns):
         executors = self.executors("again", "--store-retry=60")
         self.wait_for_key(":run:0")
         # The planner, both processes that execute, and this question.
-        limit = time.monotonic() + PATIENCE
+        limit = time.monotonic() + common.PATIENCE
         while self.server.ask("CLIENT", "LIST").count("addr=") < 4:
             self.assertLess(time.monotonic(), limit)
             time.sleep(0.01)
@@ -382,26 +384,26 @@ class StoreTest(SharedTests, StoreRuns):
         """By the process that it refuses, though others wait for its plan as long as it waits for them."""
         self.server.ask("CONFIG", "SET", "maxmemory", "1")
         try:
-            said = self.end(self.executors("full", "--timeout=4"), 2)
+            said = self.end(self.executors("full", self.deadline()), 2)
         finally:
             self.server.ask("CONFIG", "SET", "maxmemory", "0")
         self.assertIn(f"the store {self.server.address} refuses: OOM", said)
 
     def test_a_planner_that_never_comes_ends_the_run(self):
-        planner = self.planner(0, 2, "--timeout=30")
+        planner = self.planner(0, 2, f"--timeout={common.PATIENCE}")
         self.wait_for_key(":planners")
-        said = self.end(self.executors("never", "--timeout=3"), 2)
+        said = self.end(self.executors("never", self.deadline()), 2)
         self.assertIn("planner 1 of 2 has left no plan of step 2 in redis://", said)
         self.end(planner)
 
     def test_planners_without_executors_end(self):
-        said = self.end(self.planner(0, 1, "--timeout=1"), 2)
+        said = self.end(self.planner(0, 1, self.deadline()), 2)
         self.assertIn("no executors with these flags and data have come to", said)
 
     def test_bad_stores_are_refused_on_one_line(self):
         def refusal(address, password=PASSWORD, flags=("--plan-only=0/1",)):
-            done = subprocess.run(self.words(f"--store={address}", "--timeout=5", *flags), stderr=subprocess.PIPE,
-                                  text=True, timeout=PATIENCE,
+            done = subprocess.run(self.words(f"--store={address}", self.deadline(), *flags), stderr=subprocess.PIPE,
+                                  text=True, timeout=common.PATIENCE,
                                   env={**os.environ, "DYNA_STORE_PASSWORD": password} if password else os.environ)
             self.assertEqual(done.returncode, 2, done.stderr)
             lines = [line for line in done.stderr.splitlines() if not line.startswith("note: ")]
@@ -449,7 +451,7 @@ class RangesTest(SharedTests, StoreRuns):
         others = ((strategies, ranges.replace("50", "40").replace("51", "41"), never),
                   (strategies.replace(",zero=1", ""), ranges, never), (strategies, ranges))
         planners = [self.start(f"other{index}", [word for word in self.words(
-            "--plan-only=0/1", f"--store={self.server.address}", "--timeout=4") if word not in self.GRAPHS] + list(other))
+            "--plan-only=0/1", f"--store={self.server.address}", self.deadline()) if word not in self.GRAPHS] + list(other))
             for index, other in enumerate(others)]
         self.wait_for_keys(":planners", len(others))
         self.end(self.executors("nobody"))

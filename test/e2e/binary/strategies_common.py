@@ -154,7 +154,7 @@ def command(binary, data, case, *flags, steps=STEPS):
 def train(binary, data, case, stem, *flags, launcher=(), steps=STEPS):
     """One run; its metrics are `stem`.jsonl, its checkpoints `stem`/step-N."""
     common.succeed([*launcher, *command(binary, data, case, f"--metrics={stem}.jsonl", f"--save={stem}", *flags,
-                                        steps=steps)], timeout=240)
+                                        steps=steps)])
 
 
 def arrays(path):

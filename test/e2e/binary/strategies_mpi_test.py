@@ -19,7 +19,6 @@ from strategies_common import Case
 # mpirun refuses to run as root, as containers do, unless told twice.
 os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
 MPIRUN = shutil.which("mpirun")
-SECONDS = 30  # in which a job that lost a process must be over
 
 
 def launcher(processes):
@@ -78,7 +77,7 @@ class MpiTest(strategies.StrategiesTest):
                 save = self.folder / "save"
                 case = Case("gpt2", 2, 2, 1, 0, 0, "none")
                 done = common.run([*launcher(processes), *strategies.command(self.binary(), self.corpus, case,
-                                                                             f"--save={save}")], timeout=60)
+                                                                             f"--save={save}")])
                 self.assertEqual(done.returncode, 2, done.stderr + done.stdout)
                 # Of every process the same line; mpirun adds its own.
                 said = {line for line in done.stderr.splitlines() if "4 ranks need as many processes" in line}
@@ -91,7 +90,7 @@ class MpiTest(strategies.StrategiesTest):
         words = launcher(1)[:-2]
         for i, command in enumerate(commands):
             words = [*words, *([":"] if i else []), "-n", "1", *command]
-        return common.run(words, timeout=60)
+        return common.run(words)
 
     def test_processes_do_the_same_or_nothing(self):
         other = self.folder / "other"
@@ -155,7 +154,7 @@ class MpiTest(strategies.StrategiesTest):
     def start(self, words, processes, stem):
         """A job that has written metrics of a few steps, and the ids of its processes."""
         job = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        limit = time.monotonic() + 60
+        limit = time.monotonic() + common.PATIENCE
         while not (stem.exists() and stem.read_text().count("\n") > 3):
             self.assertIsNone(job.poll(), "the run ended too early")
             self.assertLess(time.monotonic(), limit, "the run does not get on")
@@ -177,20 +176,21 @@ class MpiTest(strategies.StrategiesTest):
             job.kill()
 
     def test_a_rank_that_stands_still_is_given_up_at_its_deadline(self):
-        metrics, deadline = self.folder / "m.jsonl", 6
-        words = strategies.command(self.binary(), self.corpus, Case("gpt2", 2, 1, 1, 0, 0, "none"), f"--timeout={deadline}",
-                                   f"--metrics={metrics}", steps=100000)
+        metrics, case = self.folder / "m.jsonl", Case("gpt2", 2, 1, 1, 0, 0, "none")
+        # Far longer than a whole run takes.
+        with common.measured() as took:
+            common.succeed([*launcher(2), *strategies.command(self.binary(), self.corpus, case)])
+        deadline = took.times(2)
+        words = strategies.command(self.binary(), self.corpus, case, f"--timeout={deadline}", f"--metrics={metrics}", steps=100000)
         job, pids = self.start([*launcher(2), *words], 2, metrics)
         try:
             stopped = self.rank_of(pids[1])
             os.kill(pids[1], signal.SIGSTOP)
-            begin = time.monotonic()
-            _, err = job.communicate(timeout=60)
+            _, err = job.communicate(timeout=common.PATIENCE)
             # No fault of Dyna itself, which would be 1.
             self.assertEqual(job.returncode, 2, err)
-            self.assertIn(f"not done after {deadline} seconds; rank {stopped} stands still", err)
+            self.assertRegex(err, rf"not done after {deadline} seconds?; rank {stopped} stands still")
             self.assertNotRegex(err, r"rank (\d+): rank \1\b")
-            self.assertLess(time.monotonic() - begin, 2 * deadline)
         finally:
             self.end(job, pids)
 
@@ -208,7 +208,7 @@ class MpiTest(strategies.StrategiesTest):
         job, pids = self.start(words, 2, metrics)
         try:
             os.truncate(files[1], 100)
-            _, err = job.communicate(timeout=SECONDS)
+            _, err = job.communicate(timeout=common.PATIENCE)
             self.assertNotEqual(job.returncode, 0)
             self.assertIn("1.jsonl has become shorter while it was in use", err)
             # After all have saved what they had.
@@ -221,17 +221,17 @@ class MpiTest(strategies.StrategiesTest):
         save = self.folder / "save"
         words = strategies.command(self.binary(), self.corpus, Case("gpt2", 2, 1, 1, 0, 0, "none"), "--metrics=/dev/full",
                                    f"--save={save}")
-        done = common.run([*launcher(2), *words], timeout=60)
+        done = common.run([*launcher(2), *words])
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("warning: cannot write /dev/full", done.stderr)
         self.assertIn("all steps were done", done.stderr)
         self.assertTrue((save / f"step-{strategies.STEPS}" / "checkpoint.json").exists())
 
     def test_one_that_never_starts_is_given_up_at_the_deadline(self):
-        # The second process of the job is none of ours, and never calls MPI.
+        # The second process of the job is none of ours, and never calls MPI (limit-is-tested).
         command = common.training(self.binary(), self.corpus, "--strategy=dp=2", "--timeout=5")
         began = time.monotonic()
-        done = common.run([MPIRUN, "--oversubscribe", "-n", "1", *command, ":", "-n", "1", "sleep", "600"], timeout=120)
+        done = common.run([MPIRUN, "--oversubscribe", "-n", "1", *command, ":", "-n", "1", "sleep", "600"])
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("not all processes of the job have started after 5 seconds", done.stderr)
         self.assertGreaterEqual(time.monotonic() - began, 5)
@@ -240,9 +240,7 @@ class MpiTest(strategies.StrategiesTest):
         command = [self.binary(), "--data", self.corpus, "--steps=3", "--no-progress", "--tokens-per-batch=512", "--strategy=dp=2"]
         for flags, word in ((["--data=/none"], "/none"), (["--load=/none"], "/none"), (["--memory-limit=1K"], "--memory-limit")):
             with self.subTest(flags=flags):
-                begin = time.monotonic()
                 done = self.together(command, [*command, *flags])
-                self.assertLess(time.monotonic() - begin, SECONDS)
                 self.assertEqual(done.returncode, 2, done.stderr + done.stdout)
                 self.assertIn(word, done.stderr)
 
@@ -251,7 +249,7 @@ class MpiTest(strategies.StrategiesTest):
         save, metrics = self.folder / "save", self.folder / "m.jsonl"
         flags = ["--lr=1e6", "--min-lr=1e6", "--weight-decay=1e6", f"--save={save}", f"--metrics={metrics}"]
         words = strategies.command(self.binary(), self.corpus, case, *flags, steps=100)
-        done = common.run([*launcher(case.ranks), *words], timeout=120)
+        done = common.run([*launcher(case.ranks), *words])
         self.assertEqual(done.returncode, 2, done.stderr)
         lines = common.lines_of(metrics)
         self.assertIn(f"step {len(lines)}: the ", done.stderr)
@@ -280,7 +278,7 @@ class MpiTest(strategies.StrategiesTest):
         job, pids = self.start([*launcher(2), *words], 2, metrics)
         try:
             os.kill(pids[1], signal.SIGTERM)
-            out, err = job.communicate(timeout=SECONDS)
+            out, err = job.communicate(timeout=common.PATIENCE)
             self.assertEqual(job.returncode, 128 + signal.SIGTERM, err)
             self.assertIn("stopped by a signal after step", out)
             self.assertEqual(len([path for path in save.iterdir() if path.name.startswith("step-")]), 1)
@@ -300,7 +298,7 @@ class MpiTest(strategies.StrategiesTest):
                                        stderr=subprocess.PIPE, text=True)
                 pids = []
                 try:
-                    limit = time.monotonic() + 120
+                    limit = time.monotonic() + common.PATIENCE
                     while not (metrics.exists() and metrics.read_text().count("\n") > 0):
                         self.assertIsNone(job.poll(), "the run ended too early")
                         self.assertLess(time.monotonic(), limit, "the run does not get on")
@@ -308,7 +306,7 @@ class MpiTest(strategies.StrategiesTest):
                     time.sleep(0.2)  # into the next step
                     pids = sorted(processes_of(self.binary()), key=self.rank_of)
                     os.kill(pids[process], signal.SIGUSR2)
-                    out, err = job.communicate(timeout=120)
+                    out, err = job.communicate(timeout=common.PATIENCE)
                 finally:
                     self.end(job, pids)
                 self.assertEqual(job.returncode, 128 + signal.SIGUSR2, err)
@@ -330,21 +328,21 @@ class MpiTest(strategies.StrategiesTest):
                                text=True)
         pids = []
         try:
-            limit = time.monotonic() + 60
+            limit = time.monotonic() + common.PATIENCE
             while len(pids) < 2 or not all(catches(pid) for pid in pids):
                 self.assertIsNone(job.poll(), "the run ended too early")
                 self.assertLess(time.monotonic(), limit, "the run does not get on")
                 time.sleep(0.02)
                 pids = processes_of(self.binary())
             os.kill(pids[1], signal.SIGTERM)
-            out, err = job.communicate(timeout=SECONDS)
+            out, err = job.communicate(timeout=common.PATIENCE)
             self.assertEqual(job.returncode, 128 + signal.SIGTERM, err)
             self.assertIn("before a step was done", out)
         finally:
             self.end(job, pids)
 
     def test_processes_need_a_strategy(self):
-        done = common.run([*launcher(2), self.binary(), "--data", self.corpus, "--steps=1", "--no-progress"], timeout=60)
+        done = common.run([*launcher(2), self.binary(), "--data", self.corpus, "--steps=1", "--no-progress"])
         self.assertEqual(done.returncode, 2, done.stderr + done.stdout)
         self.assertIn("2 processes were started, but no --strategy says", done.stderr)
         self.assertIn("--strategy dp=2", done.stderr)
@@ -357,7 +355,7 @@ class MpiTest(strategies.StrategiesTest):
         job = subprocess.Popen([str(word) for word in [*launcher(case.ranks), *words]], stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
         try:
-            limit = time.monotonic() + 60
+            limit = time.monotonic() + common.PATIENCE
             while not (save.exists() and any(path.name.startswith("step-") for path in save.iterdir())):
                 self.assertIsNone(job.poll(), "the run ended too early")
                 self.assertLess(time.monotonic(), limit, "the run does not get on")
@@ -365,17 +363,16 @@ class MpiTest(strategies.StrategiesTest):
             pids = processes_of(binary)
             self.assertEqual(len(pids), case.ranks)
             os.kill(pids[2], signal.SIGKILL)
-            begin = time.monotonic()
-            _, err = job.communicate(timeout=SECONDS)
-            print(f"over after {time.monotonic() - begin:.1f} s")
+            _, err = job.communicate(timeout=common.PATIENCE)
             self.assertNotEqual(job.returncode, 0, err)
+            limit = time.monotonic() + common.PATIENCE
             while set(pids) & set(processes_of(binary)):
-                self.assertLess(time.monotonic(), begin + SECONDS, "processes stay")
+                self.assertLess(time.monotonic(), limit, "processes stay")
                 time.sleep(0.1)
         finally:
             if job.poll() is None:
                 job.terminate()
-                job.communicate(timeout=30)
+                job.communicate(timeout=common.PATIENCE)
         last = max(int(re.sub(r"\D", "", path.name)) for path in save.iterdir() if path.name.startswith("step-"))
         # Under another strategy, in one process: the checkpoint is whole.
         common.succeed([binary, "--resume", save, "--no-progress", f"--steps={last + 1}", "--strategy=dp=1,tp=2"])

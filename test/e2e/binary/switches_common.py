@@ -130,7 +130,7 @@ class SwitchesTest(strategies.StrategiesTest):
     def run_and_compare(self, case, launcher=(), flags=(), binary=None):
         stem = self.runs / case.label
         try:
-            common.succeed([*launcher, *self.command(case, stem, *flags, binary=binary)], timeout=240)
+            common.succeed([*launcher, *self.command(case, stem, *flags, binary=binary)])
             return self.differs(case, stem)
         except (AssertionError, subprocess.TimeoutExpired) as error:
             return f"{case.family} under {case.flags}: {error}"

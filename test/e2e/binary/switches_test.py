@@ -121,7 +121,7 @@ class MpiTest(switches.SwitchesTest):
         case = Case("gpt2", (A, B, C))
         stems = [self.runs / "threads", self.runs / "processes"]
         for stem, words in zip(stems, ((), [MPIRUN, "--oversubscribe", "-n", "4"])):
-            common.succeed([*words, *self.command(case, stem, binary=binary)], timeout=240)
+            common.succeed([*words, *self.command(case, stem, binary=binary)])
         for name in ("model.safetensors", "optimizer.safetensors"):
             self.assertEqual(*((stem / f"step-{strategies.STEPS}" / name).read_bytes() for stem in stems))
         # And of all ranks is what the process of rank 0 writes.
@@ -134,27 +134,28 @@ class MpiTest(switches.SwitchesTest):
 
     def test_a_rank_that_stands_still_ends_all_by_the_deadline(self):
         """And what was saved loads; a step of so few tokens is mostly switches."""
-        binary, deadline = strategies.program("gpt2", "f64", (2, 4), ("--with=mpi",)), 4
+        binary = strategies.program("gpt2", "f64", (2, 4), ("--with=mpi",))
         case, stem = Case("gpt2", (A, B, C)), self.runs / "still"
+        with common.measured() as took:
+            common.succeed([MPIRUN, "--oversubscribe", "-n", "4", *self.command(case, self.runs / "moves", binary=binary)])
+        deadline = took.times(2)
         words = [str(word) for word in self.command(case, stem, f"--timeout={deadline}", "--tokens-per-batch=128",
                                                     "--save-every=20", binary=binary, steps=100000)]
         job = subprocess.Popen([MPIRUN, "--oversubscribe", "-n", "4", *words], stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
         pids = []
         try:
-            limit = time.monotonic() + 60
+            limit = time.monotonic() + common.PATIENCE
             while not (stem / "step-20").exists():
                 self.assertIsNone(job.poll(), "the run ended too early")
                 self.assertLess(time.monotonic(), limit, "the run does not get on")
                 time.sleep(0.02)
             pids = strategies_mpi_test.processes_of(binary)
             self.assertEqual(len(pids), 4)
-            begin = time.monotonic()
             os.kill(pids[-1], signal.SIGSTOP)
-            _, err = job.communicate(timeout=60)
-            self.assertLess(time.monotonic() - begin, 3 * deadline)
+            _, err = job.communicate(timeout=common.PATIENCE)
             self.assertNotEqual(job.returncode, 0)
-            self.assertIn(f"not done after {deadline} seconds", err)
+            self.assertIn(f"not done after {deadline} second", err)
         finally:
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):

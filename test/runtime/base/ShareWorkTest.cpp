@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/base/ShareWork.h"
+#include "test/Patience.h"
 
 #include <gtest/gtest.h>
 
@@ -38,8 +39,7 @@ TEST(ShareWork, CallsRunSideBySide) {
   if (std::thread::hardware_concurrency() < 2)
     GTEST_SKIP() << "one core";
   std::atomic<int> here{0};
-  const auto deadline =
-      std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto deadline = dyna::patienceEnds();
   dyna::shareWork(2, [&] {
     ++here;
     while (here < 2 && std::chrono::steady_clock::now() < deadline)

@@ -13,6 +13,7 @@
 
 #include "runtime/abi/Kernels.h"
 #include "runtime/device/Device.h"
+#include "test/Patience.h"
 
 #include <gtest/gtest.h>
 
@@ -65,9 +66,7 @@ protected:
     context.message_capacity = sizeof(message);
   }
 
-  Device::Deadline soon() const {
-    return std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  }
+  Device::Deadline soon() const { return patienceEnds(); }
 
   std::unique_ptr<Buffer> allocate(int64_t bytes) {
     StatusOr<std::unique_ptr<Buffer>> buffer = device->allocate(bytes);

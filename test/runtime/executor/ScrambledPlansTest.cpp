@@ -22,6 +22,7 @@
 #include "runtime/executor/RankTeam.h"
 #include "runtime/plan/PlanVerifier.h"
 #include "runtime/transport/threads/ThreadTransport.h"
+#include "test/Patience.h"
 #include "test/runtime/executor/WholeParts.h"
 
 #include <gmock/gmock.h>
@@ -329,7 +330,7 @@ protected:
   }
 
   const std::vector<int64_t> lengths = std::vector<int64_t>(8, 6);
-  static constexpr auto patience = std::chrono::seconds(30);
+  static constexpr auto patience = kPatience;
   std::vector<MiniBatch> batches;
   Case cases[2];
   const bool runsAll = numberFrom("DYNA_SCRAMBLE_ALL", 0) != 0;

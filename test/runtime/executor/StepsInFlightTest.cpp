@@ -13,6 +13,7 @@
 
 #include "runtime/device/cuda/Library.h"
 #include "runtime/executor/Staging.h"
+#include "test/Patience.h"
 #include "test/runtime/base/TraceNesting.h"
 #include "test/runtime/executor/WholeParts.h"
 #include "test/standins/Settings.h"
@@ -84,7 +85,7 @@ bool isStopping = false;
 class LateRun {
 public:
   explicit LateRun(bool traces = false,
-                   std::chrono::seconds patience = std::chrono::minutes(1))
+                   std::chrono::seconds patience = kPatience)
       : host_(options()) {
     CudaOptions cuda;
     cuda.threads = 1;
@@ -507,8 +508,7 @@ TEST_F(StepsInFlight, AFaultBehindTheLastStepIsTold) {
     EXPECT_OK(run.launch(0));
     run.read(outcome); // thus all of the step is done
     EXPECT_EQ(workWaiting(), 0);
-    const auto soon =
-        std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    const auto soon = patienceEnds();
     Stream &stream = run.device->stream(CudaStreamRole::Compute);
     auto buffer = std::move(*run.device->allocate(8));
     EXPECT_OK(run.device->fill(stream, *buffer, 0, 8, 0));
@@ -526,6 +526,7 @@ TEST_F(StepsInFlight, AFaultBehindTheLastStepIsTold) {
 
 TEST_F(StepsInFlight, AHangNamesItsStep) {
   int64_t end = 0;
+  const auto begin = std::chrono::steady_clock::now();
   {
     LateRun run;
     EXPECT_OK(run.launch(0));
@@ -534,7 +535,10 @@ TEST_F(StepsInFlight, AHangNamesItsStep) {
     EXPECT_OK(run.finish(outcome));
   }
   settings.set("DYNA_STANDIN_HANG", end + 20);
-  LateRun run(/*traces=*/false, std::chrono::seconds(1));
+  // Far longer than the first step takes.
+  const auto patience = std::chrono::ceil<std::chrono::seconds>(
+      20 * (std::chrono::steady_clock::now() - begin));
+  LateRun run(/*traces=*/false, patience);
   Outcome outcome;
   EXPECT_OK(run.launch(0));
   EXPECT_OK(run.launch(1));

@@ -16,6 +16,7 @@
 #include "runtime/plan/PlanVerifier.h"
 #include "runtime/planner/CutMiniBatch.h"
 #include "runtime/transport/threads/ThreadTransport.h"
+#include "test/Patience.h"
 #include "test/runtime/base/TraceNesting.h"
 #include "test/runtime/executor/TinyRun.h"
 #include "test/runtime/executor/WholeParts.h"
@@ -369,7 +370,7 @@ inline Outcome runStrategy(const StrategyCase &test) {
   }
   std::mutex mutex;
   Status ran = runRanks(planner->graph().ranks(), [&](Transport &transport) {
-    transport.setTimeout(std::chrono::seconds(60));
+    transport.setTimeout(kPatience);
     StrategyRank rank(test, program, *planner, transport);
     rank.limits = *bytes;
     DYNA_RETURN_IF_ERROR(rank.create((*bytes)[transport.rank()]));

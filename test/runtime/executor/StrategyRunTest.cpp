@@ -266,8 +266,8 @@ void meet(const dyna_context &context) {
     std::unique_lock<std::mutex> lock(m.mutex);
     ++m.count;
     m.arrived.notify_all();
-    EXPECT_TRUE(m.arrived.wait_for(lock, std::chrono::seconds(30),
-                                   [&] { return m.count >= 2; }));
+    EXPECT_TRUE(
+        m.arrived.wait_for(lock, kPatience, [&] { return m.count >= 2; }));
   }
   // Of the last block, whose reduction started three layers ago.
   constexpr int parameter = 9;
@@ -296,7 +296,7 @@ TEST(StrategyRunsTest, ReductionsGoOnDuringBackward) {
   meeting = &here;
   tinyEmbeddingHook = meet;
   Status ran = runRanks(2, [&](Transport &transport) {
-    transport.setTimeout(std::chrono::seconds(60));
+    transport.setTimeout(kPatience);
     StrategyRank rank(test, program, *planner, transport);
     DYNA_RETURN_IF_ERROR(rank.create((*bytes)[transport.rank()]));
     DYNA_RETURN_IF_ERROR(rank.initialize());
@@ -327,7 +327,7 @@ TEST(StrategyRunsTest, AFailingRankIsNamedByAll) {
   tinyFault.role = DYNA_ROLE_BACKWARD;
   tinyFault.layer = 3;
   Status status = runRanks(4, [&](Transport &transport) {
-    transport.setTimeout(std::chrono::seconds(60));
+    transport.setTimeout(kPatience);
     StrategyRank rank(test, program, *planner, transport);
     DYNA_RETURN_IF_ERROR(rank.create((*bytes)[transport.rank()]));
     DYNA_RETURN_IF_ERROR(rank.initialize());
@@ -360,7 +360,7 @@ TEST(StrategyRunsTest, AWriteToWhatWasExchangedIsFound) {
   tinyFault.role = DYNA_ROLE_FORWARD;
   tinyFault.layer = 1;
   Status status = runRanks(2, [&](Transport &transport) {
-    transport.setTimeout(std::chrono::seconds(60));
+    transport.setTimeout(kPatience);
     StrategyRank rank(test, program, *planner, transport);
     DYNA_RETURN_IF_ERROR(rank.create((*bytes)[transport.rank()]));
     DYNA_RETURN_IF_ERROR(rank.initialize());

@@ -11,6 +11,7 @@
 #include "runtime/planner/PlanSwitch.h"
 #include "runtime/planner/Planner.h"
 #include "runtime/transport/threads/ThreadTransport.h"
+#include "test/Patience.h"
 #include "test/runtime/executor/TinyRun.h"
 #include "test/runtime/executor/WholeParts.h"
 #include "test/runtime/plan/NaiveSwitch.h"
@@ -73,7 +74,7 @@ threadTeam(const TinyProgram &program, const std::vector<GraphUse> &uses,
     if (carriage.isRendezvous || carriage.landsLate)
       resources[rank].transport = std::make_unique<RendezvousTransport>(
           std::move(resources[rank].transport), carriage.landsLate);
-    resources[rank].transport->setTimeout(std::chrono::seconds(20));
+    resources[rank].transport->setTimeout(kPatience);
   }
   ExecutorOptions options;
   options.seed = 7;

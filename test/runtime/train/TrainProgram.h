@@ -10,6 +10,7 @@
 #include "runtime/base/JsonReader.h"
 #include "runtime/base/OutputFile.h"
 #include "runtime/train/Checkpointing.h"
+#include "test/Patience.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -38,7 +39,7 @@ class TrainProgram : public testing::Test {
 protected:
   using Clock = std::chrono::steady_clock;
   using Deadline = Clock::time_point;
-  static constexpr std::chrono::seconds patience{120};
+  static constexpr auto patience = kPatience;
 
   void SetUp() override {
     const auto *info = testing::UnitTest::GetInstance()->current_test_info();

@@ -80,7 +80,7 @@ TEST_F(TrainResumeTest, SignalsFinishTheStepAndSave) {
 
 TEST_F(TrainResumeTest, ASecondSignalEndsAtOnce) {
   pid_t child = start(training({"--steps=100", "--metrics=" + path("m.jsonl")}),
-                      {"TINY_SLEEP=3000"});
+                      {"TINY_SLEEP=3600000"});
   waitFor(child, [&] { return fileExists(path("m.jsonl")); });
   usleep(100000); // into the first step
   kill(child, SIGTERM);

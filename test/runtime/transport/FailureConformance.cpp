@@ -45,7 +45,6 @@ TEST_P(FailureConformance, DeadlineOfAReceiveNamesEverything) {
     double seconds =
         std::chrono::duration<double>(Transport::Clock::now() - begin).count();
     EXPECT_GE(seconds, 0.19);
-    EXPECT_LT(seconds, 10);
     EXPECT_EQ(status.code(), StatusCode::DeadlineExceeded);
     expectText(status, "rank 0: receive from rank 1, tag 5, 8 bytes");
     // There is no way back.
@@ -191,9 +190,7 @@ TEST_P(FailureConformance, AbortReachesPendingAndLaterWaits) {
     StatusOr<Ticket> message =
         t.startReceive(last, 2, other.data(), other.bytes(), memory.stream());
     DYNA_RETURN_IF_ERROR(message.status());
-    auto begin = Transport::Clock::now();
     Status status = t.wait(*ticket, memory.stream(), soon());
-    EXPECT_LT(Transport::Clock::now() - begin, std::chrono::seconds(5));
     EXPECT_EQ(status.code(), StatusCode::PeerFailed);
     std::string cause =
         "rank " + std::to_string(last) + " failed: the device fell off";

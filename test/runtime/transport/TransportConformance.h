@@ -16,6 +16,7 @@
 #define DYNA_TEST_RUNTIME_TRANSPORT_TRANSPORTCONFORMANCE_H
 
 #include "runtime/transport/Transport.h"
+#include "test/Patience.h"
 
 #include <gtest/gtest.h>
 
@@ -129,7 +130,7 @@ inline Transport::Deadline in(double seconds) {
          std::chrono::duration_cast<Transport::Clock::duration>(
              std::chrono::duration<double>(seconds));
 }
-inline Transport::Deadline soon() { return in(30); }
+inline Transport::Deadline soon() { return patienceEnds(); }
 
 inline Status waitAll(Transport &transport, RankMemory &memory,
                       const std::vector<Ticket> &tickets) {

@@ -10,6 +10,7 @@
 #include "runtime/device/cuda/AttentionPlans.h"
 #include "runtime/device/cuda/CudaDevice.h"
 #include "runtime/device/cuda/HandKernels.h"
+#include "test/Patience.h"
 #include "test/standins/Settings.h"
 
 #include <gmock/gmock.h>
@@ -282,9 +283,7 @@ TEST_F(AttentionPlansTest, TablesSayWhereSegmentsBegin) {
       expectedLengths[i] =
           i < count ? static_cast<int32_t>(segments[i].q_len) : 0;
 
-    auto soon = [] {
-      return std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    };
+    auto soon = [] { return patienceEnds(); };
     auto put = [&](const auto &data) {
       const auto bytes = static_cast<int64_t>(data.size() * sizeof(data[0]));
       auto buffer = std::move(*device->allocate(bytes));

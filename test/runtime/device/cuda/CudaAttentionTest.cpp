@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/cuda/CudaDevice.h"
+#include "test/Patience.h"
 #include "test/runtime/device/KernelConformance.h"
 
 #include <utility>
@@ -81,9 +82,7 @@ public:
   char message[512] = "";
 
 private:
-  static Device::Deadline soon() {
-    return std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  }
+  static Device::Deadline soon() { return patienceEnds(); }
   void *take(int64_t bytes) {
     buffers.push_back(std::move(*device->allocate(bytes)));
     return buffers.back()->data();

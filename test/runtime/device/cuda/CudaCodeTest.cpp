@@ -6,6 +6,7 @@
 #include "runtime/abi/Kernels.h"
 #include "runtime/device/cuda/CudaDevice.h"
 #include "runtime/device/cuda/Library.h"
+#include "test/Patience.h"
 #include "test/standins/Fibers.h"
 #include "test/standins/Settings.h"
 
@@ -71,10 +72,7 @@ protected:
     context.message_capacity = sizeof(message);
     device->bind(context, *stream);
   }
-  Status finish() {
-    return device->synchronize(*stream, std::chrono::steady_clock::now() +
-                                            std::chrono::seconds(30));
-  }
+  Status finish() { return device->synchronize(*stream, patienceEnds()); }
   template <typename T> std::vector<T> read(int64_t count) {
     std::vector<T> result(static_cast<size_t>(count));
     EXPECT_TRUE(device

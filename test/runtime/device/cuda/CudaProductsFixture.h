@@ -8,6 +8,7 @@
 #include "runtime/device/cuda/CudaDevice.h"
 #include "runtime/device/cuda/Library.h"
 #include "runtime/device/cuda/ProductFile.h"
+#include "test/Patience.h"
 #include "test/standins/BlasStandin.h"
 #include "test/standins/Settings.h"
 
@@ -67,9 +68,7 @@ protected:
     EXPECT_TRUE(made.isOk()) << made.status().message();
     return std::move(*made);
   }
-  static Device::Deadline soon() {
-    return std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  }
+  static Device::Deadline soon() { return patienceEnds(); }
 
   std::unique_ptr<Buffer> upload(Device &device, Stream &stream,
                                  const Floats &data) {

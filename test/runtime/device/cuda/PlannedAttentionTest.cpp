@@ -9,6 +9,7 @@
 
 #include "runtime/device/cuda/CudaDevice.h"
 #include "runtime/device/cuda/Library.h"
+#include "test/Patience.h"
 #include "test/runtime/device/KernelConformance.h"
 
 #include <gmock/gmock.h>
@@ -101,9 +102,7 @@ public:
   std::unique_ptr<CudaDevice> device;
 
 private:
-  static Device::Deadline soon() {
-    return std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  }
+  static Device::Deadline soon() { return patienceEnds(); }
   template <typename T> void *put(const std::vector<T> &data, Given &given) {
     const auto bytes = static_cast<int64_t>(data.size() * sizeof(T));
     given.buffers.push_back(std::move(*device->allocate(bytes)));

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/transport/mpi/MpiTransport.h"
+#include "test/Patience.h"
 
 #include <csignal>
 #include <cstdio>
@@ -21,12 +22,12 @@
 using namespace dyna;
 
 static Status exchangeRound(Transport &t, Group &group,
-                            std::vector<float> &data) {
+                            std::vector<float> &data,
+                            Transport::Deadline deadline) {
   int64_t bytes = static_cast<int64_t>(data.size() * sizeof(float));
   int next = (t.rank() + 1) % t.ranks();
   int previous = (t.rank() + t.ranks() - 1) % t.ranks();
   std::vector<float> theirs(data.size());
-  auto deadline = Transport::Clock::now() + std::chrono::seconds(5);
   auto sent = t.startSend(next, 0, data.data(), bytes, nullptr);
   DYNA_RETURN_IF_ERROR(sent.status());
   auto received = t.startReceive(previous, 0, theirs.data(), bytes, nullptr);
@@ -41,6 +42,9 @@ static Status exchangeRound(Transport &t, Group &group,
   return t.wait(*sum, nullptr, deadline);
 }
 
+/// The round behind which something happens to a rank.
+static constexpr int stopRound = 10;
+
 static Status run(Transport &t, int rounds, const std::string &how, int who) {
   std::vector<int> ranks;
   for (int rank = 0; rank < t.ranks(); ++rank)
@@ -49,8 +53,13 @@ static Status run(Transport &t, int rounds, const std::string &how, int who) {
   DYNA_RETURN_IF_ERROR(group.status());
   std::vector<float> data(100000, 1.0f);
   for (int round = 0; round < rounds; ++round) {
-    DYNA_RETURN_IF_ERROR(exchangeRound(t, **group, data));
-    if (round != 10 || t.rank() != who)
+    // limit-is-tested: a rank that stalls never comes.
+    const auto given = std::chrono::seconds(5);
+    const bool isStalled = how == "stall" && round > stopRound;
+    const auto deadline =
+        isStalled ? Transport::Clock::now() + given : patienceEnds();
+    DYNA_RETURN_IF_ERROR(exchangeRound(t, **group, data, deadline));
+    if (round != stopRound || t.rank() != who)
       continue;
     if (how == "kill")
       raise(SIGKILL);

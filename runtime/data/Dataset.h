@@ -91,6 +91,9 @@ struct DataOptions {
   int64_t vocabulary = 257;
   /// Of synthetic data.
   uint64_t seed = 0;
+  /// Lines of JSON that may be left out as they cannot be read, of all files
+  /// together.
+  int64_t skipBadLines = 0;
 };
 
 /// The documents of all `parts`, one part after the other.

@@ -40,13 +40,13 @@ StatusOr<DatasetPointer> JsonLinesDataset::create(MappedFile file,
   result->file_ = std::move(file);
   result->name_ = name;
   result->text_ = bytes;
-  result->findLines();
+  result->findLines(options.skipBadLines);
   DYNA_RETURN_IF_ERROR(result->file_.checkUnchanged());
   if (result->lines_.empty())
     return Status::invalidArgument(
         name + " has no line of JSON; expected one object such as {\"text\": "
                "\"...\"} per line");
-  DYNA_RETURN_IF_ERROR(result->checkLines());
+  DYNA_RETURN_IF_ERROR(result->checkLines(options.skipBadLines));
   result->fingerprint_ = hashBytes(bytes, 0);
   DYNA_RETURN_IF_ERROR(result->file_.checkUnchanged());
   result->file_.dropPages();
@@ -57,65 +57,119 @@ static int64_t sizeOf(const std::string &text) {
   return static_cast<int64_t>(text.size());
 }
 
+/// The lines that begin in a part of the text.
+void JsonLinesDataset::checkPart(size_t part, size_t parts, int64_t mostBad,
+                                 BadLines &bad) {
+  constexpr size_t mostNamed = 3;
+  auto lineAt = [&](size_t number) {
+    const size_t begin = text_.size() / parts * number;
+    return std::partition_point(
+               lines_.begin(), lines_.end(),
+               [&](const Line &line) { return line.begin < begin; }) -
+           lines_.begin();
+  };
+  const int64_t end = part + 1 == parts ? size() : lineAt(part + 1);
+  for (int64_t i = lineAt(part); i < end && bad.count <= mostBad; ++i) {
+    DocumentShape &shape = lines_[static_cast<size_t>(i)].shape;
+    StatusOr<LinePointer> line = parse(i);
+    if (!line.isOk()) {
+      bad.failure = file_.checkUnchanged();
+      if (!bad.failure.isOk())
+        return;
+      shape.tokens = -1; // left out below
+      ++bad.count;
+      if (bad.named.size() < mostNamed)
+        bad.named.push_back(line.status().message());
+      continue;
+    }
+    const int64_t input = sizeOf((*line)->input);
+    shape = {sizeOf((*line)->text) + input + sizeOf((*line)->target) +
+                 bytes_.endTokens(),
+             std::max<int64_t>(1, input)};
+  }
+}
+
 /// Reads every line once: a bad one late in the file must not end a run hours
-/// after its start. Threads take ranges of lines of about the same size; of
-/// several bad lines the first is reported.
-Status JsonLinesDataset::checkLines() {
+/// after its start. Threads take ranges of lines of about the same size.
+Status JsonLinesDataset::checkLines(int64_t mostBad) {
   constexpr size_t bytesWorthAThread = size_t(4) << 20;
   size_t count =
       std::clamp<size_t>(text_.size() / bytesWorthAThread, 1,
                          std::max(1u, std::thread::hardware_concurrency()));
-  std::vector<Status> results(count);
-  auto check = [&](size_t part) {
-    // The lines that begin in this part of the text.
-    auto lineAt = [&](size_t number) {
-      size_t begin = text_.size() / count * number;
-      return std::partition_point(
-                 lines_.begin(), lines_.end(),
-                 [&](const Line &line) { return line.begin < begin; }) -
-             lines_.begin();
-    };
-    int64_t end = part + 1 == count ? size() : lineAt(part + 1);
-    for (int64_t i = lineAt(part); i < end && results[part].isOk(); ++i) {
-      StatusOr<LinePointer> line = parse(i);
-      results[part] = line.status();
-      if (!line.isOk())
-        continue;
-      const int64_t input = sizeOf((*line)->input);
-      lines_[static_cast<size_t>(i)].shape = {sizeOf((*line)->text) + input +
-                                                  sizeOf((*line)->target) +
-                                                  bytes_.endTokens(),
-                                              std::max<int64_t>(1, input)};
-    }
-  };
+  std::vector<BadLines> parts(count);
   auto guardedCheck = [&](size_t part) {
     if (Status status = guarded([&] {
-          check(part);
+          checkPart(part, count, mostBad, parts[part]);
           return Status::ok();
         });
         !status.isOk())
-      results[part] = status;
+      parts[part].failure = status;
   };
   std::atomic<size_t> next{0};
   shareWork(static_cast<int64_t>(count), [&] {
     for (size_t part; (part = next++) < count;)
       guardedCheck(part);
   });
-  for (const Status &status : results)
-    DYNA_RETURN_IF_ERROR(status);
+  return leaveOut(parts, mostBad);
+}
+
+/// Of several bad lines the first is reported.
+Status JsonLinesDataset::leaveOut(const std::vector<BadLines> &parts,
+                                  int64_t mostBad) {
+  for (const BadLines &part : parts) {
+    DYNA_RETURN_IF_ERROR(part.failure);
+    skipped_ += part.count;
+    skippedLines_.insert(skippedLines_.end(), part.named.begin(),
+                         part.named.end());
+  }
+  if (skipped_ == 0)
+    return Status::ok();
+  if (mostBad == 0)
+    return Status::invalidArgument(skippedLines_.front());
+  if (skipped_ > mostBad)
+    return Status::invalidArgument(
+        name_ + " has more bad lines than --skip-bad-lines allows (" +
+        std::to_string(mostBad) + "); the first: " + skippedLines_.front());
+  lines_.erase(
+      std::remove_if(lines_.begin(), lines_.end(),
+                     [](const Line &line) { return line.shape.tokens < 0; }),
+      lines_.end());
+  if (lines_.empty())
+    return Status::invalidArgument(
+        name_ +
+        " has no line that can be read; the first: " + skippedLines_.front());
   return Status::ok();
 }
 
-void JsonLinesDataset::findLines() {
+std::vector<std::string> JsonLinesDataset::notes() const {
+  if (skipped_ == 0)
+    return {};
+  constexpr size_t mostNamed = 3;
+  std::string text = std::to_string(skipped_) +
+                     (skipped_ == 1 ? " line of " : " lines of ") + name_ +
+                     " left out (--skip-bad-lines): ";
+  for (size_t i = 0; i < std::min(skippedLines_.size(), mostNamed); ++i)
+    text += (i ? "; " : "") + skippedLines_[i];
+  return {text + (skipped_ > static_cast<int64_t>(mostNamed) ? "; ..." : "")};
+}
+
+/// A line takes 32 bytes, so lines that are too short to be good are counted: a
+/// file of them is refused by the first.
+void JsonLinesDataset::findLines(int64_t mostBad) {
   constexpr std::string_view byteOrderMark = "\xEF\xBB\xBF";
+  constexpr size_t shortest = std::string_view("{\"text\":\"\"}").size();
   size_t begin = 0;
+  int64_t tooShort = 0;
   if (text_.substr(0, byteOrderMark.size()) == byteOrderMark)
     begin = byteOrderMark.size();
-  for (int64_t number = 1; begin < text_.size(); ++number) {
+  for (int64_t number = 1; begin < text_.size() && tooShort <= mostBad;
+       ++number) {
     size_t end = std::min(text_.find('\n', begin), text_.size());
     size_t first = text_.find_first_not_of(" \t\r", begin);
-    if (first < end)
+    if (first < end) {
       lines_.push_back({begin, number, {}});
+      tooShort += end - first < shortest;
+    }
     begin = end + 1;
   }
 }

@@ -117,8 +117,11 @@ dyna::openDataset(const std::vector<std::string> &paths,
         "or an indexed data set (.idx and .bin)");
   std::vector<std::string> names = splitPaths(paths);
   std::vector<DatasetPointer> parts;
+  DataOptions left = options;
   for (size_t i = 0; i < names.size(); ++i) {
-    DYNA_ASSIGN_OR_RETURN(DatasetPointer part, openOne(names[i], options));
+    DYNA_ASSIGN_OR_RETURN(DatasetPointer part, openOne(names[i], left));
+    if (const auto *lines = dynamic_cast<const JsonLinesDataset *>(part.get()))
+      left.skipBadLines -= lines->skipped();
     std::string here = megatronPrefix(names[i]);
     std::string before = i ? megatronPrefix(names[i - 1]) : "";
     bool isReversed = !here.empty() && isPair(here, before);

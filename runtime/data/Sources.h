@@ -105,8 +105,17 @@ public:
   uint64_t fingerprint() const override { return fingerprint_; }
   int64_t heldBytes() const override;
   std::optional<int32_t> endToken() const override { return bytes_.endToken(); }
+  std::vector<std::string> notes() const override;
+  /// Lines that were left out as they cannot be read.
+  int64_t skipped() const { return skipped_; }
 
 private:
+  /// Bad lines of a part of the text.
+  struct BadLines {
+    int64_t count = 0;
+    std::vector<std::string> named; ///< the first of them
+    Status failure;                 ///< of the file
+  };
   struct Line {
     size_t begin;
     int64_t number; ///< from 1
@@ -124,8 +133,10 @@ private:
                                          std::string_view bytes,
                                          const std::string &name,
                                          const DataOptions &options);
-  void findLines();
-  Status checkLines();
+  void findLines(int64_t mostBad);
+  void checkPart(size_t part, size_t parts, int64_t mostBad, BadLines &bad);
+  Status checkLines(int64_t mostBad);
+  Status leaveOut(const std::vector<BadLines> &parts, int64_t mostBad);
   std::string_view textOf(int64_t index) const;
   StatusOr<LinePointer> parse(int64_t index) const;
   StatusOr<LinePointer> parseOnce(int64_t index) const;
@@ -134,7 +145,9 @@ private:
   MappedFile file_;
   std::string name_;
   std::string_view text_;
-  std::vector<Line> lines_; ///< those that are not blank
+  std::vector<Line> lines_; ///< those that are neither blank nor left out
+  int64_t skipped_ = 0;
+  std::vector<std::string> skippedLines_; ///< what is wrong with the first
   uint64_t fingerprint_ = 0;
   /// The long line that was read last: its next sample should not cost another
   /// pass over all of it.

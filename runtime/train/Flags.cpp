@@ -113,6 +113,10 @@ std::vector<Flag> dataFlags() {
            0, 0.9),
       integer("Data", "held-out-tokens", "evaluate at most that many tokens",
               &O::heldOutTokens, 1, big, Stored::Yes),
+      integer("Data", "skip-bad-lines",
+              "leave out up to that many lines of JSON that cannot be read, of "
+              "all files together, and name them",
+              &O::skipBadLines, 0, big, Stored::Numbers),
       choice("Data", "long-documents",
              "split, truncate, skip or error: texts longer than the model's "
              "positions, or than fit a rank's memory; input/target pairs are "

@@ -37,6 +37,7 @@ openDocuments(const Model &model, const TrainOptions &options) {
   DataOptions dataOptions;
   dataOptions.vocabulary = model.manifest().facts().vocabulary();
   dataOptions.seed = static_cast<uint64_t>(options.seed);
+  dataOptions.skipBadLines = options.skipBadLines;
   DYNA_ASSIGN_OR_RETURN(DatasetPointer data,
                         openDataset(options.data, dataOptions));
   if (!options.heldOut.empty()) {

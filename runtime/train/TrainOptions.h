@@ -29,6 +29,7 @@ struct TrainOptions {
   std::vector<std::string> data;
   std::vector<std::string> heldOut;
   double heldOutFraction = 0;
+  int64_t skipBadLines = 0;
   int64_t heldOutTokens = 262144;
   std::string longDocuments = "split";
   std::string shuffle = "samples";

@@ -119,6 +119,40 @@ TEST(FileContentTest, LinesOfJsonAreReadUnderAnyName) {
     EXPECT_EQ(mustOpen({dir.write("t.txt", text)})->size(), 1) << text;
 }
 
+TEST(JsonLinesDatasetTest, LeavesOutBadLinesUpToALimit) {
+  TemporaryDirectory dir;
+  const std::string good = "{\"text\": \"good\"}\n";
+  std::string a = dir.write("a.jsonl",
+                            good + "bad\n" + good + "{\"text\": 5}\n"),
+              b = dir.write("b.jsonl",
+                            "{\"x\": \"of no known form\"}\n" + good),
+              none = dir.write("none.jsonl", "1\n2\n");
+  auto open = [&](std::vector<std::string> paths, int64_t most) {
+    DataOptions options;
+    options.skipBadLines = most;
+    return openDataset(paths, options);
+  };
+  expectFailure(open({a}, 0), "a.jsonl:2: byte 1");
+  expectFailure(open({a}, 1), "a.jsonl has more bad lines than "
+                              "--skip-bad-lines allows (1); the first: ");
+  // Of all files together.
+  expectFailure(open({a, b}, 2), "b.jsonl:1: has neither");
+  expectFailure(open({none}, 2), "none.jsonl has no line that can be read");
+  DatasetPointer both = *open({a, b}, 3);
+  ASSERT_EQ(both->size(), 3);
+  for (int64_t i = 0; i < 3; ++i)
+    EXPECT_EQ(mustRead(both, i).tokens, bytesOf("good"));
+  EXPECT_EQ(both->describe(1), a + ":3");
+  ASSERT_EQ(both->notes().size(), 2u);
+  EXPECT_EQ(both->notes()[0].rfind("2 lines of " + a +
+                                       " left out (--skip-bad-lines): " + a +
+                                       ":2: byte 1: ",
+                                   0),
+            0u)
+      << both->notes()[0];
+  EXPECT_NE(both->notes()[0].find("; " + a + ":4: "), std::string::npos);
+}
+
 TEST(FileContentTest, FormsThatAreNotReadAreRefusedByName) {
   TemporaryDirectory dir;
   std::string little, big;

@@ -200,7 +200,9 @@ private:
     if (!rule.cutOtherwise || graph_.stages() == 1 || !trains_)
       return Status::ok();
     DYNA_ASSIGN_OR_RETURN(MicroBatches other, rule.cutOtherwise(problem_));
-    take(std::move(other), other_);
+    // Plans and the time to make them grow with the number of micro-batches.
+    if (other.size() <= 2 * best_.cut.size())
+      take(std::move(other), other_);
     return Status::ok();
   }
 

@@ -27,6 +27,7 @@
 #include "runtime/transport/threads/ThreadTransport.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace dyna {
 namespace {

@@ -56,7 +56,7 @@ Strip SwitchCarrier::Passing::rowsOf(const Box &part) const {
 StatusOr<Strip> SwitchCarrier::sourceOf(const Way &way, const Key &key,
                                         const SwitchTransfer &transfer) const {
   const SwitchTensor &tensor = way.what->tensors[transfer.tensor];
-  const Box &box = transfer.box;
+  const Box box = transfer.box;
   if (transfer.source == SwitchPlace::Passing) {
     auto [isGradients, phase, bucket] = key;
     const int after = way.what->plan.buckets[bucket].after;

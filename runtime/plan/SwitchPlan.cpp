@@ -28,38 +28,45 @@ struct Step {
   }
 };
 
-bool isBox(const Box &box) {
+template <typename AnyBox> bool isBox(const AnyBox &box) {
   return box.begin.size() == 2 && box.size.size() == 2 && box.begin[0] >= 0 &&
          box.begin[1] >= 0 && box.size[0] >= 0 && box.size[1] >= 0;
 }
 
-int64_t rowEnd(const Box &box) { return box.begin[0] + box.size[0]; }
-int64_t columnEnd(const Box &box) { return box.begin[1] + box.size[1]; }
+template <typename AnyBox> int64_t rowEnd(const AnyBox &box) {
+  return box.begin[0] + box.size[0];
+}
+template <typename AnyBox> int64_t columnEnd(const AnyBox &box) {
+  return box.begin[1] + box.size[1];
+}
 
-bool meet(const Box &a, const Box &b) {
+template <typename AnyBox> bool meet(const AnyBox &a, const AnyBox &b) {
   return a.begin[0] < rowEnd(b) && b.begin[0] < rowEnd(a) &&
          a.begin[1] < columnEnd(b) && b.begin[1] < columnEnd(a);
 }
 
-bool holds(const Box &outer, const Box &inner) {
+template <typename AnyBox>
+bool holds(const AnyBox &outer, const MatrixBox &inner) {
   return outer.begin[0] <= inner.begin[0] && outer.begin[1] <= inner.begin[1] &&
          rowEnd(inner) <= rowEnd(outer) && columnEnd(inner) <= columnEnd(outer);
 }
 
 /// Two of the boxes that meet, or the end twice: a sweep over the rows that
 /// looks at those alone which begin above and end below.
-std::pair<const Box *, const Box *>
-findOverlap(std::vector<const Box *> boxes) {
+std::pair<const MatrixBox *, const MatrixBox *>
+findOverlap(std::vector<const MatrixBox *> boxes) {
   std::sort(boxes.begin(), boxes.end(),
-            [](const Box *a, const Box *b) { return a->begin < b->begin; });
-  std::vector<const Box *> open;
-  for (const Box *box : boxes) {
+            [](const MatrixBox *a, const MatrixBox *b) {
+              return a->begin < b->begin;
+            });
+  std::vector<const MatrixBox *> open;
+  for (const MatrixBox *box : boxes) {
     open.erase(std::remove_if(open.begin(), open.end(),
-                              [&](const Box *other) {
+                              [&](const MatrixBox *other) {
                                 return rowEnd(*other) <= box->begin[0];
                               }),
                open.end());
-    for (const Box *other : open)
+    for (const MatrixBox *other : open)
       if (meet(*other, *box))
         return {other, box};
     open.push_back(box);
@@ -68,30 +75,33 @@ findOverlap(std::vector<const Box *> boxes) {
 }
 
 /// Elements that are in any of the boxes.
-int64_t unionVolume(std::vector<const Box *> boxes) {
-  auto less = [](const Box *a, const Box *b) {
+int64_t unionVolume(std::vector<const MatrixBox *> boxes) {
+  auto less = [](const MatrixBox *a, const MatrixBox *b) {
     return std::tie(a->begin, a->size) < std::tie(b->begin, b->size);
   };
   std::sort(boxes.begin(), boxes.end(), less);
   boxes.erase(std::unique(boxes.begin(), boxes.end(),
-                          [](const Box *a, const Box *b) { return *a == *b; }),
+                          [](const MatrixBox *a, const MatrixBox *b) {
+                            return *a == *b;
+                          }),
               boxes.end());
   int64_t volume = 0;
   if (!findOverlap(boxes).first) {
-    for (const Box *box : boxes)
+    for (const MatrixBox *box : boxes)
       volume += box->volume();
     return volume;
   }
   std::vector<int64_t> cuts;
-  for (const Box *box : boxes)
+  for (const MatrixBox *box : boxes)
     cuts.insert(cuts.end(), {box->begin[0], rowEnd(*box)});
   std::sort(cuts.begin(), cuts.end());
-  std::sort(boxes.begin(), boxes.end(), [](const Box *a, const Box *b) {
-    return a->begin[1] < b->begin[1];
-  });
+  std::sort(boxes.begin(), boxes.end(),
+            [](const MatrixBox *a, const MatrixBox *b) {
+              return a->begin[1] < b->begin[1];
+            });
   for (size_t i = 0; i + 1 < cuts.size(); ++i) {
     int64_t covered = 0, end = 0;
-    for (const Box *box : boxes)
+    for (const MatrixBox *box : boxes)
       if (box->begin[0] <= cuts[i] && cuts[i] < rowEnd(*box)) {
         int64_t begin = std::max(end, box->begin[1]);
         end = std::max(end, columnEnd(*box));
@@ -159,7 +169,7 @@ private:
         [](const RankBox *a, const RankBox *b) { return a->rank < b->rank; });
   }
 
-  static bool hasAround(const Boxes &boxes, int rank, const Box &inner) {
+  static bool hasAround(const Boxes &boxes, int rank, const MatrixBox &inner) {
     auto one = std::lower_bound(
         boxes.begin(), boxes.end(), rank,
         [](const RankBox *box, int other) { return box->rank < other; });
@@ -229,13 +239,13 @@ private:
   }
 
   /// Of boxes that lie inside of what is needed.
-  Status checkCover(const std::vector<const Box *> &arrived, int64_t needed,
-                    const std::string &whom) const {
+  Status checkCover(const std::vector<const MatrixBox *> &arrived,
+                    int64_t needed, const std::string &whom) const {
     if (auto [one, other] = findOverlap(arrived); one)
       return refuse(5, formatText("tensor %d: %s arrives twice %s", index_,
                                   intersect(*one, *other).describe(), whom));
     int64_t volume = 0;
-    for (const Box *box : arrived)
+    for (const MatrixBox *box : arrived)
       volume += box->volume();
     if (volume == needed)
       return Status::ok();
@@ -249,7 +259,7 @@ private:
       int64_t needed = 0;
       for (; i < to_.size() && to_[i]->rank == rank; ++i)
         needed += to_[i]->box.volume();
-      std::vector<const Box *> arrived;
+      std::vector<const MatrixBox *> arrived;
       for (size_t s = firstTo(rank);
            s < steps_.size() && steps_[s].transfer->to == rank; ++s)
         if (steps_[s].transfer->target == SwitchPlace::New)
@@ -261,12 +271,14 @@ private:
   }
 
   Status checkOnce() const {
-    std::vector<const Box *> arrived, needed;
+    std::vector<const MatrixBox *> arrived, needed;
+    std::vector<MatrixBox> boxes;
+    boxes.reserve(to_.size());
     for (const Step &step : steps_)
       if (step.transfer->target == SwitchPlace::New)
         arrived.push_back(&step.transfer->box);
     for (const RankBox *one : to_)
-      needed.push_back(&one->box);
+      needed.push_back(&boxes.emplace_back(one->box));
     return checkCover(arrived, unionVolume(needed), "at all ranks together");
   }
 

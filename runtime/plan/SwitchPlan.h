@@ -33,10 +33,38 @@
 #include "runtime/layout/Move.h"
 #include "runtime/plan/PersistentLayout.h"
 
+#include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace dyna {
+
+/// A box of rows and columns, without memory of its own: a switch of a large
+/// model has millions. A `Box` of other than two dimensions becomes one that
+/// `checkSwitch` refuses.
+struct MatrixBox {
+  std::array<int64_t, 2> begin{}, size{};
+
+  MatrixBox() = default;
+  MatrixBox(const Box &box) {
+    if (box.begin.size() == 2 && box.size.size() == 2)
+      *this =
+          MatrixBox({box.begin[0], box.begin[1]}, {box.size[0], box.size[1]});
+    else
+      begin = size = {-1, -1};
+  }
+  MatrixBox(std::array<int64_t, 2> begin, std::array<int64_t, 2> size)
+      : begin(begin), size(size) {}
+  operator Box() const { return {{begin[0], begin[1]}, {size[0], size[1]}}; }
+
+  int64_t volume() const { return size[0] * size[1]; }
+  bool isEmpty() const { return volume() == 0; }
+  std::string describe() const { return Box(*this).describe(); }
+  bool operator==(const MatrixBox &other) const {
+    return begin == other.begin && size == other.size;
+  }
+};
 
 /// How often an element arrives.
 enum class Delivery : uint8_t {
@@ -63,7 +91,7 @@ struct SwitchTransfer {
   int from = -1, to = -1;
   SwitchPlace source = SwitchPlace::Old;
   SwitchPlace target = SwitchPlace::New; ///< or Passing
-  Box box;
+  MatrixBox box;
 };
 
 struct SwitchBucket {

@@ -11,6 +11,8 @@
 #include "runtime/planner/switches/DealRoutes.h"
 
 #include <algorithm>
+#include <limits>
+#include <tuple>
 
 namespace dyna {
 namespace {
@@ -42,68 +44,89 @@ size_t transfersOf(const SwitchPlan &plan) {
   return count;
 }
 
-/// The plan, or Algorithm 1's where that is played in less time: where latencies
-/// count, hops that save bytes do not.
-StatusOr<SwitchPlan> orSimpler(const std::vector<SwitchTensor> &tensors,
-                               const SwitchNetwork &ports,
-                               const SwitchOptions &options, SwitchPlan plan) {
-  DYNA_ASSIGN_OR_RETURN(SwitchPlan simple,
-                        planAlgorithm1(tensors, ports, options));
-  return timesOf(tensors, simple, ports).seconds <
-                 timesOf(tensors, plan, ports).seconds
-             ? simple
-             : plan;
-}
-
-/// The same buckets, where those that hand something on stand behind so many more
-/// of those that hand on nothing.
-SwitchPlan handOnLater(const SwitchPlan &plan, int by) {
+/// Returns the order in which buckets that hand something on stand behind so
+/// many more of those that hand on nothing.
+std::vector<int> handOnLater(const SwitchMessages &plan, int by) {
   const int count = static_cast<int>(plan.buckets.size());
-  std::vector<int> root(count), hops(count), order(count), place(count);
+  std::vector<int> root(count), turn(count), order(count);
   int roots = 0;
   for (int b = 0; b < count; ++b) {
     const int after = plan.buckets[b].after;
     root[b] = after < 0 ? roots++ : root[after];
-    hops[b] = after < 0 ? 0 : hops[after] + 1;
+    turn[b] = after < 0 ? root[b] : turn[after] + by;
     order[b] = b;
   }
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return std::pair(root[a] + by * hops[a], root[a]) <
-           std::pair(root[b] + by * hops[b], root[b]);
+  std::sort(order.begin(), order.end(), [&](int a, int b) {
+    return std::tuple(turn[a], root[a], a) < std::tuple(turn[b], root[b], b);
   });
-  SwitchPlan later;
-  for (int at = 0; at < count; ++at) {
-    place[order[at]] = at;
-    later.buckets.push_back(plan.buckets[order[at]]);
-    if (int &after = later.buckets.back().after; after >= 0)
-      after = place[after];
-  }
-  return later;
+  return order;
 }
 
-/// What a plan gains by that: a port that waits for what it is to hand on sends
-/// nothing else meanwhile.
-SwitchPlan withFewWaits(const std::vector<SwitchTensor> &tensors,
-                        const SwitchNetwork &ports, double bound,
-                        SwitchPlan plan) {
+SwitchPlan inOrder(SwitchPlan plan, const std::vector<int> &order) {
+  std::vector<int> place(order.size());
+  SwitchPlan result;
+  result.buckets.reserve(order.size());
+  for (int bucket : order) {
+    place[bucket] = static_cast<int>(result.buckets.size());
+    result.buckets.push_back(std::move(plan.buckets[bucket]));
+    if (int &after = result.buckets.back().after; after >= 0)
+      after = place[after];
+  }
+  return result;
+}
+
+/// A plan and the seconds that it takes.
+struct TimedPlan {
+  SwitchPlan plan;
+  double seconds = 0;
+};
+
+/// Puts buckets that hand something on behind others, as long as that saves
+/// time: a port that waits for them sends nothing else meanwhile.
+TimedPlan withFewWaits(const std::vector<SwitchTensor> &tensors,
+                       const SwitchNetwork &ports, const SwitchOptions &options,
+                       double bound, SwitchPlan plan) {
+  const SwitchMessages messages =
+      SwitchMessages::of(tensors, plan, ports.ranks);
+  auto isHandedOn = [](const SwitchBucket &one) { return one.after >= 0; };
   const bool handsOn =
-      std::any_of(plan.buckets.begin(), plan.buckets.end(),
-                  [](const SwitchBucket &one) { return one.after >= 0; });
-  if (!handsOn || transfersOf(plan) > kPlayedTransfers)
-    return plan;
-  double shortest = timesOf(tensors, plan, ports).seconds;
-  if (shortest <= kNearBound * bound)
-    return plan;
-  SwitchPlan best = plan;
-  for (int by : {2, 4, 8, 16, 32, 64}) {
-    SwitchPlan later = handOnLater(plan, by);
-    const double seconds = timesOf(tensors, later, ports).seconds;
+      std::any_of(plan.buckets.begin(), plan.buckets.end(), isHandedOn);
+  double shortest = std::numeric_limits<double>::infinity();
+  std::vector<int> best;
+  for (int by : {1, 4, 8, 2, 16, 32, 64}) {
+    std::vector<int> order = handOnLater(messages, by);
+    const double seconds =
+        secondsOf(messages, order, ports, options.bytesUnderWay);
     if (seconds < shortest) {
       shortest = seconds;
-      best = std::move(later);
+      best = std::move(order);
     }
+    if (!handsOn || shortest <= kNearBound * bound)
+      break;
   }
-  return best;
+  return {inOrder(std::move(plan), best), shortest};
+}
+
+/// Returns the plan, or Algorithm 1's if that takes less time: where latencies
+/// count, or all ways are direct, hops and pieces that save bytes do not.
+StatusOr<SwitchPlan> orAlgorithm1(const std::vector<SwitchTensor> &tensors,
+                                  const SwitchNetwork &ports,
+                                  const SwitchOptions &options, double bound,
+                                  TimedPlan timed) {
+  if (timed.seconds <= bound)
+    return std::move(timed.plan);
+  DYNA_ASSIGN_OR_RETURN(const double least,
+                        secondsOfAlgorithm1(tensors, ports));
+  // Limits and latencies only add to that.
+  if (least >= timed.seconds)
+    return std::move(timed.plan);
+  DYNA_ASSIGN_OR_RETURN(SwitchPlan simple,
+                        planAlgorithm1(tensors, ports, options));
+  const SwitchMessages messages =
+      SwitchMessages::of(tensors, simple, ports.ranks);
+  const double seconds = secondsOf(messages, handOnLater(messages, 1), ports,
+                                   options.bytesUnderWay);
+  return seconds < timed.seconds ? std::move(simple) : std::move(timed.plan);
 }
 
 /// With detours, where these are worth it, or without.
@@ -120,7 +143,7 @@ StatusOr<SwitchPlan> planWays(const std::vector<SwitchTensor> &tensors,
       switches::findRoutes(lots.lots, ports, settings);
   if (settings.bound <
       kLatenciesOfDetour * (ports.insideLatency + ports.betweenLatency))
-    return orSimpler(tensors, ports, options, deal(direct));
+    return deal(direct);
   if (direct.seconds * kWorthOfDetours <= settings.bound)
     return deal(direct);
   settings.hasDetours = true;
@@ -133,8 +156,10 @@ StatusOr<SwitchPlan> planWays(const std::vector<SwitchTensor> &tensors,
   if (worth < kClearWorth || transfersOf(plan) > kPlayedTransfers)
     return plan;
   SwitchPlan plain = deal(direct);
-  return timesOf(tensors, plain, ports).seconds <=
-                 timesOf(tensors, plan, ports).seconds
+  return timesOf(tensors, plain, ports, Fusing::Buckets, options.bytesUnderWay)
+                     .seconds <= timesOf(tensors, plan, ports, Fusing::Buckets,
+                                         options.bytesUnderWay)
+                                     .seconds
              ? plain
              : plan;
 }
@@ -160,7 +185,10 @@ StatusOr<SwitchPlan> planSwitch(const std::vector<SwitchTensor> &tensors,
   settings.bound = boundsOf(lots.lots, ports).largest();
   DYNA_ASSIGN_OR_RETURN(SwitchPlan plan,
                         planWays(tensors, lots, ports, options, settings));
-  return withFewWaits(tensors, ports, settings.bound, std::move(plan));
+  TimedPlan timed =
+      withFewWaits(tensors, ports, options, settings.bound, std::move(plan));
+  return orAlgorithm1(tensors, ports, options, settings.bound,
+                      std::move(timed));
 }
 
 } // namespace dyna

@@ -13,7 +13,9 @@
 // Three steps, each a file of switches/: elements become lots that are had and
 // needed alike (Lots.h), lots get ways over the ports (Routes.h), ways are dealt
 // to the tensors' boxes in buckets (DealRoutes.h). Ways without detours are tried
-// first; where others save little, both plans are played (SwitchTimes.h).
+// first; where others save little, both plans are simulated (SwitchTimes.h). At the
+// end buckets that hand something on are put behind others as far as that saves
+// time, and Algorithm 1 replaces the plan if it is faster within the same limits.
 //
 //===----------------------------------------------------------------------===//
 

@@ -19,6 +19,7 @@ using switches::Lot;
 using switches::Lots;
 
 const SwitchOptions kUnlimited = {std::numeric_limits<int64_t>::max(),
+                                  std::numeric_limits<int64_t>::max(),
                                   std::numeric_limits<int64_t>::max(), 0, 0};
 
 bool isAmong(const std::vector<int> &ranks, int rank) {
@@ -49,13 +50,13 @@ template <typename Choose>
 StatusOr<SwitchPlan> planDirect(const std::vector<SwitchTensor> &tensors,
                                 const SwitchNetwork &network,
                                 const SwitchOptions &options, Choose choose) {
-  Buckets buckets(network, options);
+  Buckets buckets(network, options, 1);
   DYNA_RETURN_IF_ERROR(forCells(tensors, [&](int tensor, const Cell &cell,
                                              const Lot &lot, int64_t bytes) {
     for (int to : receiversOf(lot)) {
       int from = isAmong(lot.holders, to) ? to : choose(lot, to, bytes);
       Hop hop = {from, to, 0};
-      buckets.makeRoom({hop}, from == to ? 0 : bytes);
+      buckets.makeRoom({hop}, from == to ? 0 : bytes, 0);
       buckets.add(hop, {tensor, from, to, SwitchPlace::Old, SwitchPlace::New,
                         cell.box});
     }
@@ -77,7 +78,7 @@ StatusOr<SwitchPlan> planFirstOwner(const std::vector<SwitchTensor> &tensors,
 
 StatusOr<SwitchPlan> planGather(const std::vector<SwitchTensor> &tensors,
                                 const SwitchNetwork &network) {
-  Buckets buckets(network, kUnlimited);
+  Buckets buckets(network, kUnlimited, 1);
   auto carry = [&](int tensor, const Cell &cell, const Lot &lot,
                    int64_t bytes) {
     const std::vector<int> receivers = receiversOf(lot);
@@ -91,7 +92,7 @@ StatusOr<SwitchPlan> planGather(const std::vector<SwitchTensor> &tensors,
     for (int to : receivers)
       if (to != middle)
         route.push_back({middle, to, isThere ? 0 : 1});
-    buckets.makeRoom(route, bytes);
+    buckets.makeRoom(route, bytes, 0);
     for (const Hop &hop : route) {
       SwitchTransfer one = {tensor,           hop.from,         hop.to,
                             SwitchPlace::Old, SwitchPlace::New, cell.box};
@@ -106,28 +107,59 @@ StatusOr<SwitchPlan> planGather(const std::vector<SwitchTensor> &tensors,
   return buckets.finish();
 }
 
-} // namespace
+/// The owner in the receiver's node that has sent least inside of nodes, or else
+/// the one that has sent least between them.
+class LeastSender {
+public:
+  explicit LeastSender(const SwitchNetwork &network)
+      : network_(network), inside_(network.ranks, 0),
+        between_(network.ranks, 0) {}
 
-StatusOr<SwitchPlan> planAlgorithm1(const std::vector<SwitchTensor> &tensors,
-                                    const SwitchNetwork &network,
-                                    const SwitchOptions &options) {
-  std::vector<int64_t> inside(network.ranks, 0), between(network.ranks, 0);
-  auto choose = [&](const Lot &lot, int to, int64_t bytes) {
+  int choose(const Lot &lot, int to, int64_t bytes) {
     int best = -1;
     bool isBestNear = false;
     for (int from : lot.holders) {
-      bool isNear = network.nodeOf(from) == network.nodeOf(to);
-      const auto &sent = isNear ? inside : between;
+      bool isNear = network_.nodeOf(from) == network_.nodeOf(to);
+      const auto &sent = isNear ? inside_ : between_;
       if (best < 0 || (isNear && !isBestNear) ||
           (isNear == isBestNear && sent[from] < sent[best])) {
         best = from;
         isBestNear = isNear;
       }
     }
-    (isBestNear ? inside : between)[best] += bytes;
+    (isBestNear ? inside_ : between_)[best] += bytes;
     return best;
-  };
-  return planDirect(tensors, network, options, choose);
+  }
+
+private:
+  const SwitchNetwork &network_;
+  std::vector<int64_t> inside_, between_; ///< bytes sent, by rank
+};
+
+} // namespace
+
+StatusOr<SwitchPlan> planAlgorithm1(const std::vector<SwitchTensor> &tensors,
+                                    const SwitchNetwork &network,
+                                    const SwitchOptions &options) {
+  LeastSender sender(network);
+  return planDirect(tensors, network, options,
+                    [&](const Lot &lot, int to, int64_t bytes) {
+                      return sender.choose(lot, to, bytes);
+                    });
+}
+
+StatusOr<double> secondsOfAlgorithm1(const std::vector<SwitchTensor> &tensors,
+                                     const SwitchNetwork &network) {
+  LeastSender sender(network);
+  PortLoads loads(network);
+  DYNA_RETURN_IF_ERROR(
+      forCells(tensors, [&](int, const Cell &, const Lot &lot, int64_t bytes) {
+        for (int to : receiversOf(lot))
+          if (!isAmong(lot.holders, to))
+            loads.add(sender.choose(lot, to, bytes), to,
+                      static_cast<double>(bytes));
+      }));
+  return loads.largest();
 }
 
 const std::vector<SwitchBaseline> &switchBaselines() {

@@ -37,6 +37,11 @@ StatusOr<SwitchPlan> planAlgorithm1(const std::vector<SwitchTensor> &tensors,
                                     const SwitchNetwork &network,
                                     const SwitchOptions &options);
 
+/// Returns the seconds of the port that is busiest under Algorithm 1, without
+/// making the plan: no limits make it faster.
+StatusOr<double> secondsOfAlgorithm1(const std::vector<SwitchTensor> &tensors,
+                                     const SwitchNetwork &network);
+
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_PLANNER_SWITCHBASELINES_H

@@ -10,7 +10,8 @@
 // is done with those before it and what it hands on is there, takes one latency
 // (its messages start together) and the bytes of the port over its rate. A
 // message is there when both its ports are done. Nobody waits for a bucket that
-// it has no part in, and a rank has up to eight under way.
+// it has no part in. A rank begins a bucket when the bytes that it has under way
+// stay within a limit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +20,7 @@
 
 #include "runtime/plan/SwitchPlan.h"
 #include "runtime/planner/SwitchNetwork.h"
+#include "runtime/planner/SwitchOptions.h"
 
 #include <array>
 
@@ -68,8 +70,9 @@ struct SwitchTimes {
   std::vector<std::vector<int64_t>> nodeBytes;
 };
 
-/// Buckets that a rank has begun and not ended.
-constexpr size_t kBucketsUnderWay = 8;
+/// Default limit of the bytes that a rank sends, and of those that it receives,
+/// in buckets that it has begun and not ended.
+constexpr int64_t kBytesUnderWay = SwitchOptions().bytesUnderWay;
 
 /// How transfers become messages.
 enum class Fusing {
@@ -77,10 +80,45 @@ enum class Fusing {
   None     ///< each is one, and takes a latency of its own on its ports
 };
 
-/// O(transfers + buckets).
+/// The messages of a plan, without its boxes: what a simulation needs.
+struct SwitchMessages {
+  struct Message {
+    int from, to;
+    int transfers;
+    int64_t bytes;
+  };
+  /// A rank in a bucket.
+  struct Part {
+    int rank;
+    bool handsOn;    ///< something that the bucket before brought to pass on
+    int64_t passing; ///< bytes that it gets to pass on
+  };
+  struct Bucket {
+    size_t messages = 0, parts = 0; ///< ends of the bucket's in the lists
+    int after = -1;
+  };
+  std::vector<Bucket> buckets;
+  std::vector<Message> messages; ///< one for each sender and receiver
+  std::vector<Part> parts;
+
+  /// O(transfers + buckets).
+  static SwitchMessages of(const std::vector<SwitchTensor> &tensors,
+                           const SwitchPlan &plan, int ranks);
+};
+
+/// Simulates the buckets in this order, in which each comes after the one that
+/// it names, and returns the seconds until the last rank has everything.
+/// O(messages + buckets * ranks).
+double secondsOf(const SwitchMessages &messages, const std::vector<int> &order,
+                 const SwitchNetwork &network,
+                 int64_t bytesUnderWay = kBytesUnderWay);
+
+/// Simulates a plan. A bucket larger than `bytesUnderWay` goes alone. O(transfers
+/// + buckets * ranks).
 SwitchTimes timesOf(const std::vector<SwitchTensor> &tensors,
                     const SwitchPlan &plan, const SwitchNetwork &network,
-                    Fusing fusing = Fusing::Buckets);
+                    Fusing fusing = Fusing::Buckets,
+                    int64_t bytesUnderWay = kBytesUnderWay);
 
 } // namespace dyna
 

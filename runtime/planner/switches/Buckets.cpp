@@ -8,16 +8,13 @@
 
 namespace dyna::switches {
 
-/// How far a piece may stay behind the last group of its ranks: none would make
-/// each wait for the busiest, many would put what is needed late first.
-constexpr size_t kGroupsBehind = 1;
-
-void Buckets::makeRoom(const Route &route, int64_t bytes) {
-  current_ = 0;
+void Buckets::makeRoom(const Route &route, int64_t bytes, double progress) {
+  current_ = std::min(
+      count_ - 1, static_cast<size_t>(progress * static_cast<double>(count_)));
   for (const Hop &hop : route)
-    for (int rank : {hop.from, hop.to})
-      current_ = std::max({current_, room_[rank],
-                           last_[rank] - std::min(last_[rank], kGroupsBehind)});
+    for (const auto &[rank, way] :
+         {std::pair(hop.from, Way::Out), std::pair(hop.to, Way::In)})
+      current_ = std::max(current_, room(hop.level, rank, way));
   for (;; ++current_) {
     if (groups_.size() <= current_)
       groups_.resize(current_ + 1);
@@ -28,9 +25,15 @@ void Buckets::makeRoom(const Route &route, int64_t bytes) {
       break;
     take(group, route, bytes, -1);
   }
-  for (const Hop &hop : route)
-    for (int rank : {hop.from, hop.to})
-      last_[rank] = std::max(last_[rank], current_);
+}
+
+size_t &Buckets::room(int level, int rank, Way way) {
+  const size_t index =
+      (static_cast<size_t>(level) * network_.ranks + rank) * 2 +
+      static_cast<size_t>(way);
+  if (room_.size() <= index)
+    room_.resize(static_cast<size_t>(level + 1) * network_.ranks * 2, 0);
+  return room_[index];
 }
 
 void Buckets::add(const Hop &hop, SwitchTransfer transfer) {
@@ -88,24 +91,29 @@ void Buckets::findFirst(const Group &group, const Route &route) {
 }
 
 bool Buckets::findFull(const Group &group, const Route &route) {
+  const int64_t transfers = options_.bucketTransfers,
+                bytes = options_.bucketBytes;
   bool isAnyFull = false;
-  auto check = [&](int rank, bool fits) {
-    if (fits)
-      return;
-    room_[rank] = current_ + 1;
-    isAnyFull = true;
-  };
   for (size_t i = 0; i < route.size(); ++i) {
+    const Hop &hop = route[i];
     const First &first = isFirst_[i];
-    const Level &level = group[route[i].level];
-    const Use &sender = level.used[route[i].from],
-              &receiver = level.used[route[i].to];
-    const int64_t transfers = options_.bucketTransfers,
-                  bytes = options_.bucketBytes;
-    check(route[i].from, (sender.transfers <= transfers || first.atSender) &&
-                             (sender.sent <= bytes || first.sent));
-    check(route[i].to, (receiver.transfers <= transfers || first.atReceiver) &&
-                           (receiver.received <= bytes || first.received));
+    const Level &level = group[hop.level];
+    auto check = [&](int rank, Way way, int64_t used, bool fits) {
+      const Use &use = level.used[rank];
+      // Groups that are nearly full are not looked at again.
+      if (size_t &from = room(hop.level, rank, way);
+          from == current_ &&
+          (use.transfers >= transfers || used >= bytes - bytes / 16))
+        ++from;
+      isAnyFull |= !fits;
+    };
+    const Use &sender = level.used[hop.from], &receiver = level.used[hop.to];
+    check(hop.from, Way::Out, sender.sent,
+          (sender.transfers <= transfers || first.atSender) &&
+              (sender.sent <= bytes || first.sent));
+    check(hop.to, Way::In, receiver.received,
+          (receiver.transfers <= transfers || first.atReceiver) &&
+              (receiver.received <= bytes || first.received));
   }
   return isAnyFull;
 }

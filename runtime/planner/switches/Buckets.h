@@ -4,9 +4,9 @@
 //
 // Pieces come in order. What can be under way together is a group: level by
 // level a bucket, none of which gives a rank more to send or to receive than
-// the limits. A piece comes to the first group in which all its ranks have room,
-// so that a rank with little to do does not run ahead of the others with those
-// that have much.
+// the limits. The number of groups is given. A piece comes to the group that its
+// progress says, or to the next one in which all its ranks have room. So a group
+// is the whole switch in small, and no rank waits for a busier one.
 // Groups overlap like a pipeline, what is older first:
 //
 //     group 0   level 0   level 1   level 2
@@ -28,12 +28,15 @@ namespace dyna::switches {
 
 class Buckets {
 public:
-  Buckets(const SwitchNetwork &network, const SwitchOptions &options)
-      : network_(network), options_(options), room_(network.ranks, 0),
-        last_(network.ranks, 0) {}
+  /// `groups` is at least 1; more are added if they do not suffice.
+  Buckets(const SwitchNetwork &network, const SwitchOptions &options,
+          int64_t groups)
+      : network_(network), options_(options),
+        count_(static_cast<size_t>(groups)) {}
 
-  /// Room for a piece of so many bytes that goes this way.
-  void makeRoom(const Route &route, int64_t bytes);
+  /// Makes room for a piece of so many bytes that goes this way. `progress` is
+  /// the part of the switch that comes before the piece, 0 to 1.
+  void makeRoom(const Route &route, int64_t bytes, double progress);
   /// A hop of it.
   void add(const Hop &hop, SwitchTransfer transfer);
   /// Once, at the end.
@@ -49,6 +52,9 @@ private:
   };
   using Group = std::vector<Level>;
 
+  enum class Way { Out, In };
+  size_t &room(int level, int rank, Way way);
+
   void take(Group &group, const Route &route, int64_t bytes, int sign) const;
   /// Which hops are the first that their sender sends there, or their receiver gets.
   void findFirst(const Group &group, const Route &route);
@@ -56,9 +62,10 @@ private:
 
   const SwitchNetwork &network_;
   const SwitchOptions &options_;
+  const size_t count_; ///< groups, if these suffice
   std::vector<Group> groups_;
-  std::vector<size_t> room_; ///< of each rank the first group that has some
-  std::vector<size_t> last_; ///< that each rank came to
+  /// By level, rank and way, the first group that is not nearly full.
+  std::vector<size_t> room_;
   size_t current_ = 0;
   /// By hop, before it is added: alone a piece may be what it is, at each of its
   /// ranks, and in each direction.

@@ -8,6 +8,7 @@
 #include "runtime/planner/switches/Buckets.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 
@@ -15,10 +16,13 @@ namespace dyna::switches {
 namespace {
 
 /// Pieces that a lot is cut into, if it has to be.
-constexpr int64_t kPiecesOfLot = 64;
-/// What the busiest port carries is cut into so many buckets, that the last of
-/// them is soon passed on; below the smallest, latencies would count.
-constexpr int64_t kGroups = 16;
+constexpr int64_t kPiecesOfLot = 256;
+/// Groups have room for so much more than their even part, as pieces do not fit
+/// evenly.
+constexpr double kRoom = 1.25;
+/// At most so many groups for the sake of filling and draining, and none that
+/// holds less than the smallest bucket, where latencies would count.
+constexpr double kMostGroups = 64;
 constexpr int64_t kSmallestBucket = int64_t{2} << 20;
 
 /// How far what was dealt is from the whole plan in small: every port at the
@@ -63,32 +67,74 @@ private:
   double total_ = 0, done_ = 0; ///< bytes
 };
 
+constexpr double kGoldenRatio = 0.61803398874989485;
+
 class Dealer {
 public:
   Dealer(const std::vector<SwitchTensor> &tensors, const Lots &lots,
          const std::vector<LotRoutes> &routes, const SwitchNetwork &network,
-         const SwitchOptions &options)
+         const SwitchOptions &options, int64_t groups)
       : tensors_(tensors), lots_(lots), routes_(routes), network_(network),
-        options_(options), buckets_(network, options),
-        pace_(lots.lots, routes, network), taken_(network.ranks, 0) {
+        options_(options), buckets_(network, options, groups),
+        pace_(lots.lots, routes, network), taken_(network.ranks, 0),
+        stretches_(lots.lots.size()) {
     for (const LotRoutes &one : routes)
       behind_.emplace_back(one.shares.size(), 0.0);
   }
 
   SwitchPlan deal() {
-    for (int t : interleave())
-      for (const Cell &cell : lots_.classes[lots_.classOf[t]].cells) {
-        keep(t, cell);
-        send(t, cell);
+    const std::vector<Turn> turns = interleave();
+    for (const Turn &turn : turns)
+      for (const Cell &cell : cellsOf(turn.tensor)) {
+        Stretch &stretch = stretches_[cell.lot];
+        stretch.begin = std::min(stretch.begin, turn.begin);
+        stretch.end = std::max(stretch.end, turn.end);
+      }
+    for (const Turn &turn : turns)
+      for (const Cell &cell : cellsOf(turn.tensor)) {
+        keep(turn, cell);
+        send(turn.tensor, cell);
       }
     return buckets_.finish();
   }
 
 private:
+  /// A tensor, and the parts of its stream before it and up to its end.
+  struct Turn {
+    double begin, end; ///< 0 to 1
+    int tensor;
+    bool operator<(const Turn &other) const {
+      return std::pair(begin + end, tensor) <
+             std::pair(other.begin + other.end, other.tensor);
+    }
+  };
+  /// The part of the switch in which a lot is sent, evenly from its first to
+  /// its last tensor.
+  struct Stretch {
+    double begin = 1, end = 0;
+    double dealt = 0; ///< bytes
+  };
+
+  const std::vector<Cell> &cellsOf(int tensor) const {
+    return lots_.classes[lots_.classOf[tensor]].cells;
+  }
+
+  /// Progress at which the next bytes of a lot are sent.
+  double progressOf(int lot, double bytes) {
+    Stretch &one = stretches_[lot];
+    // Lots whose pieces are as large do not all come to the same groups.
+    const double phase = std::fmod(kGoldenRatio * lot, 1.0);
+    const double part =
+        (one.dealt + bytes * phase) /
+        std::max<double>(1, static_cast<double>(lots_.lots[lot].bytes));
+    one.dealt += bytes;
+    return one.begin + std::min(part, 1.0) * (one.end - one.begin);
+  }
+
   /// Tensors between the same ranks are a stream, of layers between two stages
   /// as a rule. One stream behind the other would leave most ports idle most of
   /// the time; so all of them begin and end together, each in its own order.
-  std::vector<int> interleave() const {
+  std::vector<Turn> interleave() const {
     struct Stream {
       std::vector<int> tensors;
       std::vector<double> ends; ///< bytes, up to each tensor and with it
@@ -113,18 +159,16 @@ private:
       stream.tensors.push_back(static_cast<int>(t));
       stream.ends.push_back(bytes);
     }
-    std::vector<std::pair<double, int>> order; // by the middle of each
+    std::vector<Turn> turns;
     for (const Stream &stream : streams)
       for (size_t i = 0; i < stream.tensors.size(); ++i) {
-        double begin = i > 0 ? stream.ends[i - 1] : 0;
-        double total = std::max(stream.ends.back(), 1.0);
-        order.push_back({(begin + stream.ends[i]) / total, stream.tensors[i]});
+        const double begin = i > 0 ? stream.ends[i - 1] : 0;
+        const double total = std::max(stream.ends.back(), 1.0);
+        turns.push_back(
+            {begin / total, stream.ends[i] / total, stream.tensors[i]});
       }
-    std::sort(order.begin(), order.end());
-    std::vector<int> result;
-    for (const auto &[progress, tensor] : order)
-      result.push_back(tensor);
-    return result;
+    std::sort(turns.begin(), turns.end());
+    return turns;
   }
 
   static std::vector<int> ranksOf(const std::vector<RankBox> &boxes) {
@@ -142,7 +186,8 @@ private:
   }
 
   /// On ranks that have what they need.
-  void keep(int tensor, const Cell &cell) {
+  void keep(const Turn &turn, const Cell &cell) {
+    const int tensor = turn.tensor;
     const Lot &lot = lots_.lots[cell.lot];
     std::vector<int> one;
     const std::vector<int> *ranks = &lot.staying;
@@ -156,7 +201,7 @@ private:
     }
     for (int rank : *ranks) {
       Hop hop = {rank, rank, 0};
-      buckets_.makeRoom({hop}, 0);
+      buckets_.makeRoom({hop}, 0, turn.begin);
       buckets_.add(hop, {tensor, rank, rank, SwitchPlace::Old, SwitchPlace::New,
                          cell.box});
     }
@@ -192,7 +237,10 @@ private:
         const int64_t first = (end - begin) * part / parts;
         box.begin[dim] += begin + first;
         box.size[dim] = (end - begin) * (part + 1) / parts - first;
-        sendPiece(tensor, lots_.lots[cell.lot], routes.shares[i].route, box);
+        const double progress =
+            progressOf(cell.lot, static_cast<double>(bytesOf(tensor, box)));
+        sendPiece(tensor, lots_.lots[cell.lot], routes.shares[i].route, box,
+                  progress);
       }
     }
   }
@@ -224,10 +272,10 @@ private:
                                lots_.lots[cell.lot].bytes / kPiecesOfLot));
   }
 
-  void sendPiece(int tensor, const Lot &lot, const Route &route,
-                 const Box &box) {
+  void sendPiece(int tensor, const Lot &lot, const Route &route, const Box &box,
+                 double progress) {
     const int64_t bytes = bytesOf(tensor, box);
-    buckets_.makeRoom(route, bytes);
+    buckets_.makeRoom(route, bytes, progress);
     auto lands = [&](int rank, size_t hop) {
       return lot.delivery == Delivery::Once
                  ? hop + 1 == route.size()
@@ -257,21 +305,53 @@ private:
   Pace pace_;
   /// Bytes that each way lacks of its part by now, by lot.
   std::vector<std::vector<double>> behind_;
-  std::vector<int64_t> taken_; ///< bytes that each rank adds to its own
+  std::vector<int64_t> taken_;     ///< bytes that each rank adds to its own
+  std::vector<Stretch> stretches_; ///< by lot
 };
 
-/// Bytes over the port that most go over.
-int64_t largestPort(const std::vector<Lot> &lots,
-                    const std::vector<LotRoutes> &routes,
-                    SwitchNetwork network) {
-  network.insideRate = network.betweenRate = 1;
-  PortLoads loads(network);
+/// Groups for these ways: enough that no rank sends or receives more than a
+/// bucket holds, with some room for pieces that do not fit evenly. Ways of
+/// several levels take `levels` groups to fill and to drain, each of which
+/// costs a part of the whole; each group costs latencies.
+struct Grouping {
+  int64_t groups = 1;
+  int64_t bucketBytes = 0;
+};
+
+Grouping chooseGroups(const std::vector<Lot> &lots,
+                      const std::vector<LotRoutes> &routes,
+                      const SwitchNetwork &network,
+                      const SwitchOptions &options) {
+  PortLoads seconds(network);
+  std::vector<double> sent(static_cast<size_t>(network.ranks), 0);
+  std::vector<double> received = sent;
   for (size_t lot = 0; lot < lots.size(); ++lot)
     for (const auto &share : routes[lot].shares)
-      for (const Hop &hop : share.route)
-        loads.add(hop.from, hop.to,
-                  static_cast<double>(lots[lot].bytes) * share.part);
-  return static_cast<int64_t>(loads.largest());
+      for (const Hop &hop : share.route) {
+        const double part = static_cast<double>(lots[lot].bytes) * share.part;
+        seconds.add(hop.from, hop.to, part);
+        sent[hop.from] += part;
+        received[hop.to] += part;
+      }
+  const double most =
+      std::max(*std::max_element(sent.begin(), sent.end()),
+               *std::max_element(received.begin(), received.end()));
+  const double limit =
+      static_cast<double>(std::max<int64_t>(1, options.bucketBytes));
+  const double latency =
+      std::max(1e-9, network.insideLatency + network.betweenLatency);
+  // Filling costs a group's time, and a group some latencies: their sum is least
+  // near the root.
+  const double smallest = std::min(limit, static_cast<double>(kSmallestBucket));
+  const double wished = std::min({std::sqrt(seconds.largest() / latency) / 2,
+                                  kMostGroups, most / smallest});
+  Grouping result;
+  result.groups = static_cast<int64_t>(
+      std::ceil(std::max({1.0, kRoom * most / limit, wished})));
+  result.bucketBytes = std::clamp(
+      static_cast<int64_t>(kRoom * most / static_cast<double>(result.groups)),
+      std::min(kSmallestBucket, options.bucketBytes), options.bucketBytes);
+  return result;
 }
 
 } // namespace
@@ -280,11 +360,11 @@ SwitchPlan dealRoutes(const std::vector<SwitchTensor> &tensors,
                       const Lots &lots, const std::vector<LotRoutes> &routes,
                       const SwitchNetwork &network,
                       const SwitchOptions &options) {
+  const Grouping grouping = chooseGroups(lots.lots, routes, network, options);
   SwitchOptions inGroups = options;
-  inGroups.bucketBytes = std::clamp(
-      largestPort(lots.lots, routes, network) / kGroups,
-      std::min(kSmallestBucket, options.bucketBytes), options.bucketBytes);
-  return Dealer(tensors, lots, routes, network, inGroups).deal();
+  inGroups.bucketBytes = grouping.bucketBytes;
+  return Dealer(tensors, lots, routes, network, inGroups, grouping.groups)
+      .deal();
 }
 
 } // namespace dyna::switches

@@ -17,13 +17,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/layout/Layout.h"
 #include "runtime/planner/PlanSwitch.h"
 #include "runtime/planner/SwitchBaselines.h"
 #include "runtime/planner/SwitchBounds.h"
+#include "test/runtime/planner/ModelSwitches.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -32,154 +31,6 @@
 using namespace dyna;
 
 namespace {
-
-/// Degrees, and the axes from major to minor: "dpt", "pdt".
-struct Degrees {
-  int dp, tp, pp;
-};
-
-struct Numbering {
-  Degrees degrees;
-  std::string order;
-
-  int rankAt(int d, int p, int t) const {
-    int rank = 0;
-    for (char axis : order)
-      rank = axis == 'd'   ? rank * degrees.dp + d
-             : axis == 'p' ? rank * degrees.pp + p
-                           : rank * degrees.tp + t;
-    return rank;
-  }
-};
-
-/// A matrix or vector of a layer; `split` is the dimension that tensor
-/// parallelism deals, -1: none.
-struct Weight {
-  int64_t rows, columns;
-  int split;
-};
-
-struct BenchModel {
-  const char *name;
-  int blocks;
-  std::vector<Weight> block, first, last;
-};
-
-BenchModel llama32b() {
-  const int64_t width = 6656, inner = 17920, words = 30592;
-  return {"llama-32b",
-          60,
-          {{width, width, 1},
-           {width, width, 1},
-           {width, width, 1},
-           {width, width, 0},
-           {width, inner, 1},
-           {width, inner, 1},
-           {inner, width, 0},
-           {width, 1, -1},
-           {width, 1, -1}},
-          {{words, width, 0}},
-          {{width, 1, -1}, {words, width, 0}}};
-}
-
-BenchModel gpt175b() {
-  const int64_t width = 12288, inner = 49152, words = 50304;
-  return {"gpt-175b",
-          96,
-          {{width, width, 1},
-           {width, width, 1},
-           {width, width, 1},
-           {width, 1, 0},
-           {width, 1, 0},
-           {width, 1, 0},
-           {width, width, 0},
-           {width, 1, -1},
-           {width, inner, 1},
-           {inner, 1, 0},
-           {inner, width, 0},
-           {width, 1, -1},
-           {width, 1, -1},
-           {width, 1, -1},
-           {width, 1, -1},
-           {width, 1, -1}},
-          {{words, width, 0}},
-          {{width, 1, -1}, {width, 1, -1}, {words, width, 0}}};
-}
-
-/// The boxes of a weight on the ranks of one stage; with `zero` the rows that
-/// each replica updates.
-std::vector<RankBox> boxesOf(const Weight &weight, const Numbering &ranks,
-                             int stage, bool zero) {
-  std::vector<RankBox> boxes;
-  for (int d = 0; d < ranks.degrees.dp; ++d)
-    for (int t = 0; t < ranks.degrees.tp; ++t) {
-      Box box = Box::whole({weight.rows, weight.columns});
-      if (weight.split >= 0) {
-        box.begin[weight.split] =
-            partBegin(box.size[weight.split], ranks.degrees.tp, t);
-        box.size[weight.split] =
-            partSize(box.size[weight.split], ranks.degrees.tp, t);
-      }
-      if (zero) {
-        int64_t rows = box.size[0];
-        box.begin[0] += partBegin(rows, ranks.degrees.dp, d);
-        box.size[0] = partSize(rows, ranks.degrees.dp, d);
-      }
-      boxes.push_back({ranks.rankAt(d, stage, t), std::move(box)});
-    }
-  return boxes;
-}
-
-/// In the order of need: what all stages need first comes first.
-std::vector<SwitchTensor> tensorsOf(const BenchModel &model,
-                                    const Numbering &from, const Numbering &to,
-                                    bool zero = false) {
-  struct Keyed {
-    std::array<int64_t, 2> key;
-    SwitchTensor tensor;
-  };
-  std::vector<Keyed> keyed;
-  int parameter = 0;
-  auto add = [&](const Weight &weight, int block) {
-    auto stageOf = [&](const Numbering &ranks) {
-      int perStage = (model.blocks + ranks.degrees.pp - 1) / ranks.degrees.pp;
-      return std::min(block / perStage, ranks.degrees.pp - 1);
-    };
-    int perStage = (model.blocks + to.degrees.pp - 1) / to.degrees.pp;
-    SwitchTensor tensor;
-    tensor.parameter = parameter++;
-    tensor.elementBytes = 2;
-    tensor.from = boxesOf(weight, from, stageOf(from), zero);
-    tensor.to = boxesOf(weight, to, stageOf(to), false);
-    keyed.push_back({{block - stageOf(to) * perStage, tensor.parameter},
-                     std::move(tensor)});
-  };
-  for (const Weight &weight : model.first)
-    add(weight, 0);
-  for (int block = 0; block < model.blocks; ++block)
-    for (const Weight &weight : model.block)
-      add(weight, block);
-  for (const Weight &weight : model.last)
-    add(weight, model.blocks - 1);
-  std::stable_sort(
-      keyed.begin(), keyed.end(),
-      [](const Keyed &a, const Keyed &b) { return a.key < b.key; });
-  std::vector<SwitchTensor> tensors;
-  for (Keyed &one : keyed)
-    tensors.push_back(std::move(one.tensor));
-  return tensors;
-}
-
-SwitchNetwork nodesOfEight(int nodes) {
-  SwitchNetwork network;
-  network.ranks = 8 * nodes;
-  network.ranksPerNode = 8;
-  network.insideRate = 2e11;
-  network.betweenRate = 2.5e10;
-  network.insideLatency = 5e-6;
-  network.betweenLatency = 1.5e-5;
-  return network;
-}
 
 double seconds() {
   return std::chrono::duration<double>(
@@ -207,7 +58,7 @@ void fail(const Status &status) {
   ++failures;
 }
 
-Measured measure(const BenchModel &model, const Numbering &from,
+Measured measure(const SwitchModel &model, const Numbering &from,
                  const Numbering &to, const SwitchNetwork &network,
                  bool isPrinted) {
   std::vector<SwitchTensor> tensors = tensorsOf(model, from, to);
@@ -339,7 +190,7 @@ void measureCycles(const std::string &order) {
   }
 }
 
-void measurePlanning(const BenchModel &model, const Numbering &from,
+void measurePlanning(const SwitchModel &model, const Numbering &from,
                      const Numbering &to, bool zero) {
   const SwitchNetwork network =
       nodesOfEight(from.degrees.dp * from.degrees.tp * from.degrees.pp / 8);

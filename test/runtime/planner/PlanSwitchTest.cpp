@@ -8,6 +8,7 @@
 #include "runtime/planner/SwitchTimes.h"
 #include "runtime/planner/switches/DealRoutes.h"
 #include "test/runtime/plan/SwitchScrambler.h"
+#include "test/runtime/planner/ModelSwitches.h"
 #include "test/runtime/planner/SwitchCases.h"
 #include "gmock/gmock.h"
 
@@ -259,7 +260,7 @@ TEST(PlanSwitch, NeverBehindAlgorithm1WhereLatenciesCount) {
 }
 
 /// Two nodes swap their tensors. One half behind the other would leave ports
-/// idle, as a rank has no more than some buckets under way.
+/// idle, as the bytes that a rank has under way are limited.
 TEST(PlanSwitch, StreamsGoSideBySide) {
   SwitchCase one = {{}, nodesOf(2, 2)};
   for (int rank : {0, 2})
@@ -267,10 +268,62 @@ TEST(PlanSwitch, StreamsGoSideBySide) {
       one.tensors.push_back(bytesOn({rank, rank + 1}, {2 - rank}, 100));
   SwitchOptions options = inBytes();
   options.bucketBytes = 200;
+  options.bytesUnderWay = 1600;
   const SwitchPlan plan = planOf(one, options);
-  EXPECT_GT(plan.buckets.size(), 2 * kBucketsUnderWay);
-  SwitchTimes times = timesOf(one.tensors, plan, one.network);
+  EXPECT_GT(plan.buckets.size(), 16u);
+  SwitchTimes times = timesOf(one.tensors, plan, one.network, Fusing::Buckets,
+                              options.bytesUnderWay);
   EXPECT_LE(times.seconds, 1.2 * times.portSeconds);
+}
+
+/// Checks switches between random strategies of a large model: each plan holds,
+/// is no slower than Algorithm 1 within the same limits, and is near the bound.
+void comparePairs(const SwitchModel &model, int nodes, int pairs, double mean,
+                  double worst) {
+  Draw draw(11);
+  const SwitchNetwork network = nodesOfEight(nodes);
+  double sum = 0;
+  for (int i = 0; i < pairs; ++i) {
+    const ModelPair pair = drawPair(draw, model, network.ranks);
+    SCOPED_TRACE(std::to_string(nodes) + " nodes, " + pair.text());
+    const SwitchCase one = {tensorsOf(model, pair.from, pair.to, pair.zero),
+                            network};
+    const SwitchPlan plan = planOf(one);
+    ASSERT_EQ(refusalOf(one, plan), "");
+    const double seconds = timesOf(one.tensors, plan, network).seconds;
+    auto simple = planAlgorithm1(one.tensors, network, SwitchOptions());
+    ASSERT_TRUE(simple.isOk()) << simple.status().message();
+    EXPECT_LE(seconds, timesOf(one.tensors, *simple, network).seconds);
+    auto bounds = boundsOf(one.tensors, network);
+    ASSERT_TRUE(bounds.isOk()) << bounds.status().message();
+    const double bound = bounds->largest();
+    ASSERT_GE(seconds, bound * (1 - 1e-9));
+    sum += bound > 0 ? seconds / bound : 1;
+    EXPECT_LE(seconds, worst * bound);
+  }
+  EXPECT_LE(sum / pairs, mean) << nodes << " nodes";
+}
+
+TEST(PlanSwitch, RandomStrategiesAreNearTheBound) {
+  comparePairs(llama32b(), 4, 16, 1.1, 1.5);
+}
+
+TEST(CheckAllSwitches, RandomStrategiesAreNearTheBound) {
+  for (int nodes : {4, 8, 16})
+    comparePairs(llama32b(), nodes, 60, 1.1, 1.5);
+}
+
+/// From stages to replicas of the whole model. Buckets that stay partly empty, or
+/// ports that wait for what they hand on, made it 3 times as long as the bound.
+TEST(PlanSwitch, StagesOfALargeModelBecomeReplicas) {
+  const ModelPair pair = {{{1, 2, 16}, "dpt"}, {{32, 1, 1}, "dpt"}, true};
+  const SwitchCase one = {tensorsOf(llama32b(), pair.from, pair.to, pair.zero),
+                          nodesOfEight(4)};
+  const SwitchPlan plan = planOf(one);
+  auto bounds = boundsOf(one.tensors, one.network);
+  ASSERT_TRUE(bounds.isOk());
+  EXPECT_LE(timesOf(one.tensors, plan, one.network).seconds,
+            1.1 * bounds->largest());
 }
 
 TEST(PlanSwitch, WhatLiesRightStays) {

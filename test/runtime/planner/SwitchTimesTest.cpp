@@ -37,8 +37,7 @@ TEST(SwitchTimes, PortsOfARankWorkAtOnce) {
                    1 + 10 + 82);
 }
 
-/// Rank 1 hands ten tensors on, in the memory of as many buckets as are under
-/// way, beside one of its own, before and behind.
+/// Rank 1 hands ten tensors on, as many at one time as are under way, beside one of its own, before and behind.
 TEST(SwitchTimes, PeakHasBothLayoutsAndWhatIsPassedOn) {
   SwitchCase one = {{}, nodesOf(1, 3)};
   SwitchPlan plan;
@@ -68,8 +67,9 @@ TEST(SwitchTimes, PeakHasBothLayoutsAndWhatIsPassedOn) {
     turns.buckets[2 * t + 1].after = 2 * t;
   }
   ASSERT_EQ(refusalOf(one, turns), "");
-  EXPECT_EQ(timesOf(one.tensors, turns, one.network).peakBytes,
-            2000 + 10 * static_cast<int64_t>(kBucketsUnderWay / 2 + 1));
+  EXPECT_EQ(
+      timesOf(one.tensors, turns, one.network, Fusing::Buckets, 80).peakBytes,
+      2000 + 10 * 5);
 }
 
 TEST(SwitchTimes, TransfersThatAreNotFusedHaveALatencyEach) {

@@ -66,7 +66,8 @@ public:
     std::sort(ends.begin(), ends.end());
     ends.push_back(layers);
     std::string text;
-    for (int last = 0; int end : ends) {
+    int last = 0;
+    for (int end : ends) {
       text += (text.empty() ? "" : "+") + std::to_string(end - last);
       last = end;
     }

@@ -103,7 +103,7 @@ private:
         bucket.after = a + b - bucket.after;
   }
 
-  void shift(Box &box) {
+  void shift(MatrixBox &box) {
     const int dim = below(2);
     (below(2) ? box.begin : box.size)[dim] += below(2) ? 1 : -1;
   }
@@ -112,7 +112,7 @@ private:
   void split(SwitchBucket &bucket, int t) {
     const int dim = below(2);
     SwitchTransfer behind = bucket.transfers[t];
-    Box &box = bucket.transfers[t].box;
+    MatrixBox &box = bucket.transfers[t].box;
     if (box.size[dim] < 2)
       return;
     const int64_t rows = 1 + below(box.size[dim] - 1);

@@ -11,6 +11,7 @@
 #include "runtime/planner/LackingCosts.h"
 #include "runtime/planner/LengthRanges.h"
 #include "runtime/planner/Policy.h"
+#include "runtime/planner/SizedSteps.h"
 
 using namespace mlir;
 using ::dyna::formatText;

@@ -17,10 +17,8 @@ namespace dyna {
 namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
-/// Simulated with all steps, and shown.
-constexpr size_t mostFinalists = 10;
-/// Strategies of different degrees whose other choices are searched.
-constexpr size_t mostRefined = 3, mostRefinedExhaustively = 8;
+/// Instead of `mostRefined`.
+constexpr size_t mostRefinedExhaustively = 8;
 
 std::string degreesOf(const Strategy &strategy) {
   return formatText("%d,%d,%d,%d,%d", strategy.dp, strategy.tp, strategy.pp,
@@ -77,11 +75,14 @@ private:
       single.seconds = never;
       single.reason = estimate.reason;
       single.layers = estimate.strategy.layers;
-      if (space_.searchesRecompute)
+      const bool isChosen = asked.recompute == chooseRecomputeWord;
+      if (space_.searchesRecompute || isChosen)
         noteModes(single, estimate);
       else if (estimate.strategy.recompute != modeOf(asked.recompute))
         continue;
-      (single.fits() ? open_ : found_.lacking).push_back(std::move(single));
+      if (!isChosen || (!single.fits() &&
+                        estimate.strategy.recompute == plan::RECOMPUTE_FULL))
+        (single.fits() ? open_ : found_.lacking).push_back(std::move(single));
     }
   }
 
@@ -112,7 +113,10 @@ private:
   void addChosenModes() {
     constexpr double pressed = 1.01, mostGained = 0.85;
     for (const auto &[key, modes] : modes_) {
-      if (!std::isfinite(modes.best) || modes.none <= pressed * modes.unlimited)
+      const bool isPressed =
+          !space_.searchesRecompute || modes.none > pressed * modes.unlimited;
+      if (!std::isfinite(modes.best) || !isPressed ||
+          (space_.searchesRecompute && !space_.searchesChosenModes))
         continue;
       SingleStrategy single;
       single.request = modes.request;
@@ -132,7 +136,7 @@ private:
                               ? mostAboveBestChosen
                               : mostAboveBest;
       // Some of other degrees are simulated in any case, to be shown beside it.
-      const bool isShown = shown.size() < mostFinalists &&
+      const bool isShown = shown.size() < space_.mostShown &&
                            shown.count(degreesOf(single.request.strategy)) == 0;
       if (!isShown && !space_.isExhaustive && single.expected > most * best_) {
         ++found_.skipped;
@@ -145,8 +149,11 @@ private:
   }
 
   /// Of one step; whether it is among the fastest of its degrees.
-  StatusOr<bool> simulate(SingleStrategy single, int64_t steps = 1) {
-    if (steps == 1 && !known_.insert(keyOf(single.request)).second)
+  StatusOr<bool> simulate(SingleStrategy single) {
+    return simulate(std::move(single), 1);
+  }
+  StatusOr<bool> simulate(SingleStrategy single, int64_t steps) {
+    if (!areAll_ && !known_.insert(keyOf(single.request)).second)
       return false;
     tell_(formatText("%d simulated, next is %s", found_.fitting.size(),
                      single.name()));
@@ -185,7 +192,8 @@ private:
   /// faster.
   Status refine() {
     for (SingleStrategy start :
-         fastest(space_.isExhaustive ? mostRefinedExhaustively : mostRefined)) {
+         fastest(space_.isExhaustive ? mostRefinedExhaustively
+                                     : space_.mostRefined)) {
       if (!space_.isExhaustive && start.seconds > mostAboveRefined * best_)
         break;
       for (bool isFaster = true; isFaster;) {
@@ -227,7 +235,8 @@ private:
       for (int64_t size : sizesBeside(from.tokensPerMicroBatch))
         add([&](PlanRequest &next) { next.tokensPerMicroBatch = size; });
     }
-    if (space_.searchesRecompute && from.recompute.empty())
+    if (space_.searchesRecompute && space_.searchesChosenModes &&
+        from.recompute.empty())
       add([](PlanRequest &next) {
         next.recompute = chooseRecomputeWord;
         next.strategy.recompute.reset();
@@ -272,7 +281,8 @@ private:
   Status simulateFinalists() {
     std::vector<SingleStrategy> &all = found_.fitting;
     std::sort(all.begin(), all.end(), isFaster);
-    const size_t count = std::min(all.size(), mostFinalists);
+    const size_t count = std::min(all.size(), space_.mostShown);
+    areAll_ = true;
     if (space_.steps > 1) {
       std::vector<SingleStrategy> finalists(
           all.begin(), all.begin() + static_cast<long>(count));
@@ -303,6 +313,7 @@ private:
   std::vector<SingleStrategy> open_;
   std::set<std::string> known_;
   double best_ = never;
+  bool areAll_ = false; ///< steps are all of them: part 3
   FoundSingles found_;
 };
 

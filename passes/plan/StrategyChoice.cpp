@@ -11,7 +11,6 @@
 #include "runtime/planner/LackingCosts.h"
 #include "runtime/planner/LengthRanges.h"
 #include "runtime/planner/Policy.h"
-#include "runtime/planner/SizedSteps.h"
 
 using namespace mlir;
 using ::dyna::formatText;

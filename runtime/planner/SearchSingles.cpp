@@ -17,8 +17,10 @@ namespace dyna {
 namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
-/// Instead of `mostRefined`.
-constexpr size_t mostRefinedExhaustively = 8;
+/// Simulated with all steps, and shown.
+constexpr size_t mostFinalists = 10;
+/// Strategies of different degrees whose other choices are searched.
+constexpr size_t mostRefined = 3, mostRefinedExhaustively = 8;
 
 std::string degreesOf(const Strategy &strategy) {
   return formatText("%d,%d,%d,%d,%d", strategy.dp, strategy.tp, strategy.pp,
@@ -75,14 +77,11 @@ private:
       single.seconds = never;
       single.reason = estimate.reason;
       single.layers = estimate.strategy.layers;
-      const bool isChosen = asked.recompute == chooseRecomputeWord;
-      if (space_.searchesRecompute || isChosen)
+      if (space_.searchesRecompute)
         noteModes(single, estimate);
       else if (estimate.strategy.recompute != modeOf(asked.recompute))
         continue;
-      if (!isChosen || (!single.fits() &&
-                        estimate.strategy.recompute == plan::RECOMPUTE_FULL))
-        (single.fits() ? open_ : found_.lacking).push_back(std::move(single));
+      (single.fits() ? open_ : found_.lacking).push_back(std::move(single));
     }
   }
 
@@ -113,10 +112,7 @@ private:
   void addChosenModes() {
     constexpr double pressed = 1.01, mostGained = 0.85;
     for (const auto &[key, modes] : modes_) {
-      const bool isPressed =
-          !space_.searchesRecompute || modes.none > pressed * modes.unlimited;
-      if (!std::isfinite(modes.best) || !isPressed ||
-          (space_.searchesRecompute && !space_.searchesChosenModes))
+      if (!std::isfinite(modes.best) || modes.none <= pressed * modes.unlimited)
         continue;
       SingleStrategy single;
       single.request = modes.request;
@@ -136,7 +132,7 @@ private:
                               ? mostAboveBestChosen
                               : mostAboveBest;
       // Some of other degrees are simulated in any case, to be shown beside it.
-      const bool isShown = shown.size() < space_.mostShown &&
+      const bool isShown = shown.size() < mostFinalists &&
                            shown.count(degreesOf(single.request.strategy)) == 0;
       if (!isShown && !space_.isExhaustive && single.expected > most * best_) {
         ++found_.skipped;
@@ -149,11 +145,8 @@ private:
   }
 
   /// Of one step; whether it is among the fastest of its degrees.
-  StatusOr<bool> simulate(SingleStrategy single) {
-    return simulate(std::move(single), 1);
-  }
-  StatusOr<bool> simulate(SingleStrategy single, int64_t steps) {
-    if (!areAll_ && !known_.insert(keyOf(single.request)).second)
+  StatusOr<bool> simulate(SingleStrategy single, int64_t steps = 1) {
+    if (steps == 1 && !known_.insert(keyOf(single.request)).second)
       return false;
     tell_(formatText("%d simulated, next is %s", found_.fitting.size(),
                      single.name()));
@@ -192,8 +185,7 @@ private:
   /// faster.
   Status refine() {
     for (SingleStrategy start :
-         fastest(space_.isExhaustive ? mostRefinedExhaustively
-                                     : space_.mostRefined)) {
+         fastest(space_.isExhaustive ? mostRefinedExhaustively : mostRefined)) {
       if (!space_.isExhaustive && start.seconds > mostAboveRefined * best_)
         break;
       for (bool isFaster = true; isFaster;) {
@@ -235,8 +227,7 @@ private:
       for (int64_t size : sizesBeside(from.tokensPerMicroBatch))
         add([&](PlanRequest &next) { next.tokensPerMicroBatch = size; });
     }
-    if (space_.searchesRecompute && space_.searchesChosenModes &&
-        from.recompute.empty())
+    if (space_.searchesRecompute && from.recompute.empty())
       add([](PlanRequest &next) {
         next.recompute = chooseRecomputeWord;
         next.strategy.recompute.reset();
@@ -281,8 +272,7 @@ private:
   Status simulateFinalists() {
     std::vector<SingleStrategy> &all = found_.fitting;
     std::sort(all.begin(), all.end(), isFaster);
-    const size_t count = std::min(all.size(), space_.mostShown);
-    areAll_ = true;
+    const size_t count = std::min(all.size(), mostFinalists);
     if (space_.steps > 1) {
       std::vector<SingleStrategy> finalists(
           all.begin(), all.begin() + static_cast<long>(count));
@@ -313,7 +303,6 @@ private:
   std::vector<SingleStrategy> open_;
   std::set<std::string> known_;
   double best_ = never;
-  bool areAll_ = false; ///< steps are all of them: part 3
   FoundSingles found_;
 };
 

@@ -56,12 +56,8 @@ struct SingleSpace {
   /// recomputation and micro-batches are fixed where the search leaves them.
   std::vector<PlanRequest> requests = {PlanRequest()};
   bool searchesRecompute = true;    ///< the requests do not say it
-  bool searchesChosenModes = true;  ///< recomputation may be `auto`
   bool searchesMicroBatches = true; ///< neither size nor kind
   int64_t steps = 1;                ///< that there are to simulate
-  size_t mostShown = 10; ///< degrees of part 1, and strategies of part 3
-  size_t mostRefined =
-      3; ///< strategies of different degrees that part 2 starts from
   bool isExhaustive = false;
 };
 

@@ -103,16 +103,6 @@ SizedSteps::play(const std::vector<std::vector<int64_t>> &steps) const {
   return seconds / static_cast<double>(std::max<size_t>(steps.size(), 1));
 }
 
-int64_t cutLengths(std::vector<int64_t> &lengths, int64_t positions) {
-  int64_t cut = 0;
-  for (int64_t &length : lengths)
-    if (positions > 0 && length > positions) {
-      length = positions;
-      ++cut;
-    }
-  return cut;
-}
-
 std::vector<std::vector<int64_t>> drawSteps(std::vector<int64_t> lengths,
                                             int64_t tokensPerStep) {
   constexpr int64_t enoughTokens = 1 << 19;

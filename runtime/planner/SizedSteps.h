@@ -56,9 +56,6 @@ private:
   int64_t lackingBytes_ = 0, longest_ = 0;
 };
 
-/// Cuts lengths at so many positions, 0: at none; how many were cut.
-int64_t cutLengths(std::vector<int64_t> &lengths, int64_t positions);
-
 /// Mini-batches of such lengths, always the same ones: of `tokensPerStep` tokens, at
 /// most about a million, and few of large ones. All together have of every stretch of
 /// the sorted lengths as many samples as is its part, to one; in random order.

@@ -7,6 +7,7 @@
 #include "runtime/base/Text.h"
 #include "runtime/plan/PersistentLayout.h"
 #include "runtime/planner/PlacePhases.h"
+#include "runtime/planner/Policy.h"
 #include "runtime/planner/StageCosts.h"
 #include "runtime/planner/StageMemory.h"
 
@@ -144,8 +145,7 @@ public:
 private:
   /// With ZeRO and without; tables do not depend on it.
   Status addVariants(Strategy strategy) {
-    PlanRequest request = space_.request;
-    request.recompute.clear(); // the strategy has a mode
+    PlanRequest request;
     request.tokensPerBatch = space_.tokensPerStep;
     if (!space_.orders.empty())
       strategy.order = space_.orders[0];
@@ -244,12 +244,12 @@ StrategyCandidates::create(const CostModel &costs, const StrategySpace &space,
   all.keep(lengths);
   const int kept = all.candidates();
   for (int c = 0; c < kept; ++c) {
-    all.entries_[c].family = all.familyOf(c);
+    all.entries_[c].family = c;
     const auto orders = distinctOrders(space.orders, all.entries_[c].strategy);
     for (size_t order = 1; order < orders.size(); ++order) {
       DYNA_ASSIGN_OR_RETURN(Entry other,
                             maker.reordered(all.entries_[c], orders[order]));
-      other.family = all.entries_[c].family;
+      other.family = c;
       all.entries_.push_back(std::move(other));
     }
   }
@@ -341,22 +341,6 @@ void StrategyCandidates::keep(const LengthDistribution &lengths) {
   entries_ = std::move(kept);
   inFlight_.clear();
   holds_.clear();
-}
-
-int StrategyCandidates::familyOf(int candidate) const {
-  if (space_.request.recompute.empty())
-    return candidate;
-  // Where a run has other modes, strategies that differ in these alone are one.
-  auto withoutModes = [&](int c) {
-    Strategy strategy = entries_[c].strategy;
-    strategy.recompute.reset();
-    strategy.layers.clear();
-    return describeStrategy(strategy);
-  };
-  int first = 0;
-  while (withoutModes(first) != withoutModes(candidate))
-    ++first;
-  return first;
 }
 
 const std::vector<HeldParameters> &

@@ -26,7 +26,6 @@
 #define DYNA_RUNTIME_PLANNER_STRATEGYCANDIDATES_H
 
 #include "runtime/plan/SwitchTable.h"
-#include "runtime/planner/Policy.h"
 #include "runtime/planner/RankMemory.h"
 #include "runtime/planner/StrategySearch.h"
 #include "runtime/planner/SwitchEstimate.h"
@@ -57,11 +56,6 @@ struct StrategySpace {
   /// has room for, as runs cut them.
   bool shortens = false;
   int64_t tokensPerStep = 65536;
-  /// What a run is asked for beside strategies and ranges.
-  PlanRequest request;
-  /// Whether the answer may have flags of a run beside strategies and ranges: chosen
-  /// recomputation, kinds and sizes of micro-batches.
-  bool searchesFlags = false;
   /// Whether steps of several strategies are played beside single ones, which takes
   /// as long as planning some steps.
   bool plays = true;
@@ -168,7 +162,6 @@ private:
   struct Merit;
   void keep(const LengthDistribution &lengths);
   int smallestHome() const;
-  int familyOf(int candidate) const;
   int judge(const LengthDistribution::Part &part, bool asHome, int small,
             std::vector<Merit> &merits) const;
   /// What ranks have for micro-batches under one of the graphs of a run, home first:

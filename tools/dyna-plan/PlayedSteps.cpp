@@ -7,6 +7,7 @@
 #include "runtime/base/Text.h"
 #include "runtime/plan/PersistentLayout.h"
 #include "runtime/plan/PlanVerifier.h"
+#include "runtime/planner/ChooseStrategies.h"
 #include "runtime/planner/CutMiniBatch.h"
 #include "runtime/planner/LackingCosts.h"
 #include "runtime/planner/Planner.h"

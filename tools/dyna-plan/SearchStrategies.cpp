@@ -11,7 +11,6 @@
 #include "runtime/planner/ChooseStrategies.h"
 #include "runtime/planner/LackingCosts.h"
 #include "runtime/planner/SearchSingles.h"
-#include "runtime/planner/SizedSteps.h"
 #include "tools/dyna-plan/PlanModel.h"
 #include "tools/dyna-plan/PlayedSteps.h"
 #include "tools/dyna-plan/SimulationFlag.h"
@@ -238,12 +237,6 @@ int searchSets(const PlanFlags &flags, std::vector<int64_t> lengths) {
     llvm::errs() << formatText(
         "note: %d of %d samples are cut at the model's %d positions\n", cut,
         lengths.size(), positions);
-  opened->space.searchesFlags = true;
-  if (!flags.recompute.empty())
-    opened->space.request.recompute = flags.recompute.front();
-  if (!flags.tokensPerMicroBatch.empty())
-    opened->space.request.tokensPerMicroBatch =
-        flags.tokensPerMicroBatch.front();
   opened->space.tell = [](const std::string &next) {
     llvm::errs() << "search: " << next << '\n';
   };

@@ -7,7 +7,6 @@
 #include "runtime/base/Text.h"
 
 #include "runtime/planner/LengthRanges.h"
-#include "runtime/planner/SizedSteps.h"
 #include "runtime/planner/StepRegions.h"
 #include "test/runtime/plan/TinyPlans.h"
 #include "test/runtime/planner/TwoNodes.h"
@@ -305,11 +304,7 @@ TEST(ChooseStrategies, WhatIsFoundIsPlayed) {
              ++candidate) {
           if (!std::isfinite(expected->found().singles[candidate]))
             continue;
-          ChosenStrategies::Played played{1, 2.0, {}, SingleStrategy()};
-          played.alone->request.strategy =
-              expected->candidates().strategy(candidate);
-          played.alone->expected = played.alone->seconds = 1.0;
-          expected->take(played);
+          expected->take({1, 2.0, 1.0, candidate});
           EXPECT_EQ(expected->ranges(), "a: 0-");
           Strategy named = expected->candidates().strategy(candidate);
           named.name = "a";
@@ -321,8 +316,7 @@ TEST(ChooseStrategies, WhatIsFoundIsPlayed) {
           ++alone;
           // Had no order fitted.
           constexpr double none = std::numeric_limits<double>::infinity();
-          played.found = none;
-          expected->take(played);
+          expected->take({1, none, 1.0, candidate});
           EXPECT_THAT(expected->table(),
                       HasSubstr(" s, has no order that fits: " + set + "\n"));
           EXPECT_THAT(expected->json(), Not(HasSubstr("played_seconds")));

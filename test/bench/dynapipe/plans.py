@@ -137,7 +137,9 @@ class Plans:
             begin = time.monotonic()
             model = self.write("config.json", text)
             done = subprocess.run([self.tool, model, "--lengths", given, "--json", *words], capture_output=True, text=True)
-            entry = {"key": key, "rows": [parse(line) for line in done.stdout.splitlines()]}
+            # A search also lists what does not fit, with the reason instead of numbers.
+            fitting = [line for line in done.stdout.splitlines() if json.loads(line).get("fits", True)]
+            entry = {"key": key, "rows": [parse(line) for line in fitting]}
             if done.returncode != 0:
                 entry["refused"] = done.stderr.strip().splitlines()[-1]
             self.known[key] = entry

@@ -26,7 +26,7 @@ struct RowsArguments {
   llvm::DenseMap<Value, int64_t> strides;      ///< of those, in elements
   SmallVector<unsigned> partials;              ///< per accumulation
   llvm::MapVector<Operation *, unsigned> keys; ///< of dropouts
-  /// Of dropouts that have a part of the features: the number of the first.
+  /// Number of the first feature, for dropouts that have a part of the features.
   llvm::MapVector<Operation *, unsigned> features;
   std::optional<unsigned> samples, positions; ///< arrays of the segments
 };

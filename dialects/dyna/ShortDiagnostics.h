@@ -22,7 +22,7 @@ inline constexpr size_t kMaxShownLine = 200;
 /// Makes handlers that print by `sources` shorten lines and messages.
 void shortenDiagnostics(llvm::SourceMgr &sources);
 
-/// Whether a line of `text` is longer than a screen.
+/// Returns true if a line of `text` is longer than a screen.
 bool hasLongLine(StringRef text);
 
 /// Prints a diagnostic at a long line of `text`, or with a long message, as

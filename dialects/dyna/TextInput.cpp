@@ -95,8 +95,8 @@ private:
   int outside = 0; ///< how many brackets are open around the definition
 };
 
-/// What is long without being nested. `see` is told of every character outside of
-/// strings, comments and space.
+/// Finds text that is long without being nested. `see` takes every character outside
+/// of strings, comments and space.
 class Lengths {
 public:
   explicit Lengths(StringRef text) : text(text) {}
@@ -124,13 +124,13 @@ private:
   static bool isOfWord(char c) {
     return llvm::isAlnum(c) || StringRef("_$.-%@#!^\"").contains(c);
   }
-  /// Of a name or number.
+  /// Returns true for a character of a name or number.
   static bool isPart(char c) {
     return llvm::isAlnum(c) || StringRef("_$.").contains(c);
   }
 
-  /// Of two words with space between them, the second at `at`: whether one is an
-  /// operator, or the `x` of dimensions. Else nothing goes on behind the first.
+  /// Returns true if the word before `at`, or the one at `at`, is an operator or the
+  /// `x` of dimensions. Otherwise the second word begins something new.
   bool goesOn(size_t at) const {
     StringRef before = text.take_front(lastSeen + 1);
     const size_t begin = before.size() - std::min(before.size(), kMaxRun);
@@ -145,8 +145,8 @@ private:
     return before.ends_with("x") || behind.starts_with("x");
   }
 
-  /// Whether an integer type begins here, maybe behind a sign or the `x` of
-  /// dimensions, that is too wide.
+  /// Returns true if an integer type that is too wide begins here. It may stand behind
+  /// a sign or the `x` of dimensions.
   bool isWide(size_t at) const {
     const size_t end =
         std::min(text.find_first_not_of("0123456789", at + 1), text.size());

@@ -75,7 +75,7 @@ static int turnOf(Role role) {
   }
 }
 
-/// Whether all ranks do all work of a layer.
+/// Returns true if every rank does all work of a layer.
 static bool isWhole(LayerOp local) {
   auto areWhole = [](Operation *op, dist::PhaseAttribute<ArrayAttr> list) {
     ArrayAttr layouts = list.of(op);

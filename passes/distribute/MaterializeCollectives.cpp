@@ -146,7 +146,7 @@ void Localizer::setTokens(Operation *op) {
     dist::kTokens.set(op, groups.getGroup(mesh, layout.dims[0]));
 }
 
-/// The same for features, those of its result.
+/// Records the first feature of the op's result that this rank has.
 void Localizer::setFeatures(Operation *op) {
   const Layout &layout = layouts[op->getResult(0)];
   if (!layout.dims[1].empty())

@@ -33,7 +33,7 @@ constexpr const char *markFile = "dyna-unfinished";
 constexpr const char *ownFiles[] = {modelFile, optimizerFile, configFile,
                                     stateFile, listFile,      markFile};
 constexpr const char *temporaryPrefix = ".dyna-tmp-";
-/// Of files that take room for a while (`proveRoom`).
+/// Prefix of files that reserve room for a while (`proveRoom`).
 constexpr const char *roomPrefix = ".dyna-tmp-room-";
 constexpr int64_t formatVersion = 1;
 
@@ -180,9 +180,8 @@ bool isOwnStep(const std::string &directory, int64_t step) {
   return list.isOk() && list->step == step;
 }
 
-/// Whether DIR/step-N is what is left of a checkpoint whose list is damaged or
-/// gone: no other files, and one of those that no other program writes; or empty.
-/// It may be passed over and moved aside, but is not ours to remove.
+/// Returns true if DIR/step-N is empty, or holds the files of a checkpoint alone but no
+/// readable list. It may be passed over and moved aside, but not removed.
 bool isDamagedStep(const std::string &directory, int64_t step) {
   std::string path = stepPath(directory, step);
   if (isOwnStep(directory, step) || !holdsOwnFilesOnly(path))
@@ -451,7 +450,7 @@ StatusOr<CheckpointStore> CheckpointStore::open(const std::string &given,
   return store;
 }
 
-/// What has become of the directory since the last save must not cost this one.
+/// Makes the directory again if it was removed or replaced since the last save.
 Status CheckpointStore::reopen() {
   if (isAt(lock_.get(), directory_))
     return Status::ok();

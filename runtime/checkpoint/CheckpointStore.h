@@ -106,7 +106,7 @@ public:
   /// what it held before, but for what `removeFirst` allows. Makes DIR again if it
   /// was removed. A damaged checkpoint at the name of the new one is renamed.
   Status save(const CheckpointContents &contents);
-  /// What the user should know of the saves so far, once.
+  /// Returns notes for the user about the saves so far, each once.
   std::vector<std::string> takeNotes() { return std::exchange(notes_, {}); }
 
   const std::string &directory() const { return directory_; }

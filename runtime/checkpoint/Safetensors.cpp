@@ -56,7 +56,7 @@ public:
     });
   }
 
-  /// What was read, as a tensor of `buffer`.
+  /// Checks the entry, and returns it as a tensor of `buffer`.
   Status check(std::string_view buffer, TensorView &view) {
     const auto bufferBytes = static_cast<int64_t>(buffer.size());
     if (!dtype_.isThere)

@@ -80,8 +80,8 @@ std::string_view skipSpace(std::string_view text) {
   return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
 }
 
-/// Whether a line begins as one of a data set does. Its end may lie behind the
-/// part of the file that was read.
+/// Returns true if a line begins as a line of a data set does. Its end may lie behind
+/// the part of the file that was read.
 bool beginsAsSample(std::string_view text) {
   bool hasText = false, hasInput = false, hasTarget = false, isOther = false;
   JsonReader reader(text.substr(0, text.find('\n')));

@@ -29,7 +29,7 @@ inline constexpr size_t contentBytes = 4096;
 /// By the first `contentBytes` of a file, whatever its name.
 FileContent contentOf(std::string_view beginning);
 
-/// The same of a regular file.
+/// Reads the beginning of a regular file, and classifies it.
 StatusOr<FileContent> lookAtContent(const std::string &path);
 
 } // namespace dyna

@@ -113,7 +113,7 @@ Status JsonLinesDataset::checkLines(int64_t mostBad) {
   return leaveOut(parts, mostBad);
 }
 
-/// Of several bad lines the first is reported.
+/// Leaves out bad lines; above `mostBad`, it fails with the first of them.
 Status JsonLinesDataset::leaveOut(const std::vector<BadLines> &parts,
                                   int64_t mostBad) {
   for (const BadLines &part : parts) {

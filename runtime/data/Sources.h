@@ -121,7 +121,7 @@ private:
     int64_t number; ///< from 1
     DocumentShape shape;
   };
-  /// What training reads of a line.
+  /// Members of a line that training reads.
   struct Parts {
     std::string text;   ///< empty in a pair
     std::string input;  ///< empty unless in a pair

@@ -18,8 +18,8 @@ namespace dyna {
 
 using plan::Instruction;
 
-/// Whether a plan that updates asks every rank first whether the gradient is
-/// finite: only then can one rank drop the step of all.
+/// Returns true if a plan that updates first asks every rank if the gradient is
+/// finite. Only then can one rank drop the step of all.
 static bool asksBeforeUpdates(const plan::Plan &plan) {
   bool updates = false, asks = false;
   for (const plan::RankProgram &program : plan.ranks)

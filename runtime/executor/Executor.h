@@ -157,7 +157,7 @@ private:
   /// Asks before the first call of a micro-batch in each direction whether the
   /// step goes on.
   Status lookForStop(Run &run, const plan::Instruction &i);
-  /// Whether the rest of the step leaves the instruction out.
+  /// Returns true if a dropped step leaves the instruction out.
   bool leavesOut(const plan::Instruction &i) const;
   double formulaFlops(const Run &run, const plan::Instruction &i) const;
 

@@ -51,8 +51,8 @@ public:
                       void *stream);
   /// Waits for what was started for a layer.
   Status wait(int layer, void *stream);
-  /// Whether one of the ranks that layer functions exchange with says so; those
-  /// ask together.
+  /// Returns true if `here` is true on any rank of the tensor-parallel group, whose ranks
+  /// all call this.
   StatusOr<bool> anyShard(bool here, void *stream);
   /// Sums over all ranks, in place; every rank gets the result.
   Status sum(double *values, int64_t count, void *stream);

@@ -43,7 +43,7 @@ struct RankUse {
 struct StepResult {
   /// A rank was asked to stop (ExecutorOptions::stops) and dropped the step: no
   /// number of it counts, and parameters and optimizer state stay as they were.
-  /// The same on all ranks.
+  /// True if the step was dropped for a signal; equal on all ranks.
   bool isDropped = false;
   /// Sum of the token losses, added up in f64 in the order of the
   /// micro-batches.

@@ -45,7 +45,7 @@ struct TraceSlice {
   /// Since the recorder was made. A slice that follows another without a pause
   /// begins at that one's end exactly.
   double beginSeconds = 0, endSeconds = 0;
-  /// Of its duration, the seconds in which the rank's own thread had a core; -1: not known.
+  /// Seconds in which the rank's own thread had a core; -1: unknown.
   double coreSeconds = -1;
   int64_t liveBytes = 0; ///< of the dynamic region
   int64_t sentBytes = 0; ///< of messages, as the transport counts them

@@ -147,7 +147,7 @@ int roleOf(const plan::Instruction &instruction);
 enum class Pass { None, Forward, Recompute, Backward, Weight, Update };
 Pass passOf(plan::Instruction::Op op);
 
-/// Whether a start of an exchange of parameters includes the parameter at this
+/// Returns true if a start of an exchange of parameters includes the parameter at this
 /// slot of its layer.
 inline bool exchangesSlot(const plan::Instruction &instruction, int slot) {
   return instruction.parameter == 0 || instruction.parameter == slot + 1;

@@ -46,7 +46,7 @@ private:
     Messages activation, gradient;
     std::vector<LayerState> layers;
   };
-  /// Of what a layer shares with other ranks.
+  /// State of the exchange of a layer's shared parameters.
   struct Exchange {
     std::vector<int> started; ///< slots
     bool isWaitedFor = false;

@@ -100,9 +100,8 @@ public:
 private:
   static constexpr double never = std::numeric_limits<double>::infinity();
 
-  /// Whether a replica has to run another order than the one asked for, as that
-  /// does not fit its memory; then seconds until the slowest is done, infinite
-  /// where one cannot run it in any order.
+  /// First: true if a replica's memory does not fit the order that is asked for. Second:
+  /// seconds of the slowest replica, infinite if one fits no order.
   using Time = std::pair<bool, double>;
 
   /// A cut, with the order of preference among cuts.
@@ -228,8 +227,8 @@ private:
     return canBeCut && busy < problem_.replicas;
   }
 
-  /// Of the slowest replica. `searched`: under the best simple order of a schedule
-  /// that searches.
+  /// Times the slowest replica; with `searched` under the best simple order of a
+  /// schedule that searches.
   Time timeOf(const MicroBatches &cut, bool searched) const {
     plan::Plan plan;
     plan.microBatches = cut;

@@ -93,7 +93,7 @@ private:
                                  : plan::RECOMPUTE_FULL;
   }
 
-  /// What is known of the modes of one strategy.
+  /// Records what an estimate says about the modes of one strategy.
   void noteModes(const SingleStrategy &single, const AloneEstimate &estimate) {
     PlanRequest without = single.request;
     without.strategy.recompute.reset();
@@ -144,7 +144,7 @@ private:
     return Status::ok();
   }
 
-  /// Of one step; whether it is among the fastest of its degrees.
+  /// Simulates steps; returns true if they are among the fastest of these degrees.
   StatusOr<bool> simulate(SingleStrategy single, int64_t steps = 1) {
     if (steps == 1 && !known_.insert(keyOf(single.request)).second)
       return false;

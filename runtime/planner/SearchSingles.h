@@ -47,7 +47,7 @@ struct SingleStrategy {
   bool fits() const { return reason.empty(); }
   /// Name for people: the strategy, and each choice that is not the default.
   std::string name() const;
-  /// The same as flags of a run.
+  /// Returns the choice as flags of a run.
   std::string flags() const;
 };
 

@@ -14,8 +14,8 @@ struct SwitchOptions {
   /// transfer alone is more; and so many transfers, those to itself too.
   int64_t bucketBytes = int64_t{256} << 20;
   int64_t bucketTransfers = 4096;
-  /// What a rank sends, and receives, at one time: in buckets that it has begun
-  /// and not ended, unless one bucket alone is more.
+  /// Bytes that a rank may send, or receive, at one time: in buckets that it has begun
+  /// and not ended. A larger bucket goes alone.
   int64_t bytesUnderWay = 8 * bucketBytes;
   /// Bytes below which a box is not cut for the sake of balance.
   int64_t smallestPiece = int64_t{256} << 10;

@@ -301,7 +301,7 @@ private:
     return shares;
   }
 
-  /// Of all that the layer shares.
+  /// Returns the shares of all shared parameters of the instruction's layer.
   const std::vector<Share> &sharesOf(const Instruction &i) {
     auto &lists = parameterLists_[graph_.indexInReplica(rank_)];
     if (lists.empty())

@@ -26,7 +26,7 @@ struct MemoryNeed {
   int64_t program = 0;    ///< the program and its libraries
   bool isAll = true;      ///< what is known is the whole need
   bool isLowered = false; ///< it would fit with less --rank-memory
-  /// What is still to be taken: the program is there.
+  /// Bytes that are still to be allocated: all but the program.
   int64_t toTake() const {
     return persistent + dynamic + batches + data + files;
   }

@@ -129,7 +129,7 @@ private:
         step.step + 1, countOf(samples, "sample"), countOf(tokens, "token")));
   }
 
-  /// What does not update is told last, in words of its own.
+  /// Verifies the plans; a plan without an update fails last, with its own message.
   Status take(plan::StepPlan steps, PlannedStep &step) const {
     constexpr bool mustUpdate = false;
     if (session_.ranged)

@@ -89,7 +89,7 @@ std::string planPrefix(const Session &session);
 /// PREFIX:RUN, with which the keys of one run begin.
 std::string runPrefix(const std::string &prefix, uint64_t run);
 std::string slotKey(const std::string &prefix, int slot);
-/// Of a prefix, or of a run.
+/// Key of the number of planners, for a prefix or for a run.
 std::string plannersKey(const std::string &prefix);
 std::string plannerKey(const std::string &run, int64_t index);
 std::string endedKey(const std::string &run);

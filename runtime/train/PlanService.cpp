@@ -223,7 +223,7 @@ private:
   BatchReader reader_;
   int64_t next_ = 0; ///< step that is read next
   const std::string name_ = formatText("%016x", drawRun());
-  /// That is followed; 0: none. Threads that plan read it.
+  /// Number of the run that is followed; 0: none. Planning threads read it.
   std::atomic<uint64_t> run_{0};
   int slot_ = 0;      ///< where it was last
   int runs_ = 0;      ///< that were there when a run was last looked for

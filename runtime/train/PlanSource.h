@@ -44,7 +44,7 @@ StatusOr<VerifiedPlan> provePlan(const Session &session, plan::Plan plan,
                                  const MiniBatch &batch,
                                  bool mustUpdate = false);
 
-/// What the run demands of the updates of its plans.
+/// Returns the rules that updates of the run's plans have to follow.
 UpdateRules updateRules(const Session &session, bool mustUpdate);
 
 } // namespace dyna

@@ -170,8 +170,8 @@ bool isDone(const ResumedRun &run, const TrainOptions &options) {
   return run.state.step >= options.steps;
 }
 
-/// Whether the metrics lack the evaluation behind the last step: the run was
-/// ended in it.
+/// Returns true if the metrics lack the evaluation behind the last step, because the
+/// run ended in it.
 bool lacksEvaluation(const ResumedRun &run, const TrainOptions &options) {
   const bool holdsOut = !options.heldOut.empty() || options.heldOutFraction > 0;
   return holdsOut && !options.metrics.empty() &&

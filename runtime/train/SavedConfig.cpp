@@ -11,7 +11,7 @@
 namespace dyna {
 namespace {
 
-/// What `transformers` takes for members that a config does not have.
+/// Defaults of `transformers` for members that a config does not have.
 struct FamilyDefaults {
   const char *type;
   int64_t vocabulary, bos, eos;

@@ -26,7 +26,7 @@ static_assert(std::atomic<int>::is_always_lock_free &&
 /// arrives several times within microseconds. Nobody insists that fast.
 constexpr int64_t insistsAfter = 1000000000;
 
-/// Whether a second one ends the process at once.
+/// Returns true if a second signal of this kind ends the process at once.
 static bool canInsist(int signal) {
   return signal == SIGINT || signal == SIGTERM;
 }

@@ -115,7 +115,7 @@ private:
     ByOthers, ///< planners have come or gone: others have the step now
   };
 
-  /// Of all ranks of this process.
+  /// Fetches the parts of all ranks of this process.
   StatusOr<Fetched> fetchParts(PlannedStep &step, int64_t planners,
                                Clock::time_point deadline,
                                plan::StepPlan &whole) {

@@ -136,7 +136,7 @@ public:
   /// Tells the other processes, once, that the job is asked to stop. They hear of
   /// it while they exchange; it fails nothing.
   void tellStop();
-  /// Whether another process has told so.
+  /// Returns true if another process has announced a stop.
   bool hasHeardStop() const { return hasHeardStop_; }
 
   /// How many ranks share each core that this one may use, itself included:

@@ -113,7 +113,7 @@ static void shortenLinesOf(DialectRegistry &registry) {
   });
 }
 
-/// Whether the text parses; with diagnostics of at most a screen.
+/// Returns true if the text parses. Diagnostics have at most a screen.
 static bool parses(const DialectRegistry &registry,
                    const MlirOptMainConfig &config) {
   MLIRContext context(registry);

@@ -23,8 +23,8 @@ namespace dyna {
 struct StepLengths {
   std::vector<std::vector<int64_t>> samples;
   int64_t longest = 0;
-  /// Whether samples that no run takes are shortened. Set if --rank-memory is given,
-  /// or if the model has no positions. Otherwise plans keep such samples, and their
+  /// True if samples that no run takes are shortened: if --rank-memory is given, or if
+  /// the model has no positions. Otherwise plans keep such samples, and their
   /// memory does not fit the device.
   bool shortens = false;
 

@@ -23,7 +23,7 @@
 namespace dyna {
 namespace {
 
-/// What both searches begin with. Costs are those of the model.
+/// Model and costs that both searches begin with.
 struct Opened {
   std::unique_ptr<Model> model;
   std::unique_ptr<CostModel> costs;

@@ -28,8 +28,8 @@ namespace {
 constexpr auto kGrace = std::chrono::seconds(10);
 /// The same where somebody has not answered for a whole deadline: a part of it.
 constexpr int kPartForSilent = 5;
-/// What the job ends with where a rank is lost: as every failure that is no fault
-/// of Dyna (docs/failures.md).
+/// Exit code of the job if a rank is lost, as for every failure that is no fault of
+/// Dyna (docs/failures.md).
 constexpr int kLostPeer = 2;
 
 /// Transports whose ranks have not said goodbye. MPI is one per process, hence

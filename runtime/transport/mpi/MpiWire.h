@@ -52,7 +52,7 @@ public:
   void announceStop();
   /// The first text that another rank has announced, and that rank.
   std::optional<std::pair<int, std::string>> heard();
-  /// Whether another rank has announced a stop, as far as `heard` has looked.
+  /// Returns true if `heard` has found that another rank announced a stop.
   bool hasHeardStop() const { return hasHeardStop_; }
   /// Tells all other ranks, after a failure, that this one still runs.
   void sayPresent();

@@ -29,8 +29,8 @@ public:
     return static_cast<int>(random_() % static_cast<uint64_t>(count));
   }
 
-  /// Of `blocks` blocks, as TinyOptions::shares. With `crosses`, w1 of one block
-  /// may be w2 of another.
+  /// Draws TinyOptions::shares for `blocks` blocks. With `crosses`, w1 of one block may
+  /// be w2 of another.
   std::vector<std::array<int, 3>> shares(int blocks, bool crosses) {
     std::vector<std::array<int, 3>> shares(blocks);
     const int kind = below(3), letters = 1 + below(blocks);
@@ -74,7 +74,7 @@ public:
     return text;
   }
 
-  /// Of so many ranks, or of 1 to 8 if that is 0.
+  /// Draws a strategy of `ranks` ranks, or of 1 to 8 if that is 0.
   std::string strategy(int layers, int ranks = 0) {
     int dp = 0, pp = 0;
     do {

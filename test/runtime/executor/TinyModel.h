@@ -55,9 +55,8 @@ struct TinyOptions {
   /// The last block has the first one's w2 as its own: a tie inside the one
   /// of embedding and head.
   bool nestedTie = false;
-  /// Of each block the parameters w1, b1 and w2: those of one number are one
-  /// parameter, and numbered so among all. Empty: each block has its own. With
-  /// hidden = width, w1 and w2 may be one too.
+  /// Numbers of the parameters w1, b1 and w2 of each block. Equal numbers are one shared
+  /// parameter. Empty: each block has its own. With hidden = width, w1 and w2 may share.
   std::vector<std::array<int, 3>> shares = {};
   /// Beside tp=1; they must divide `hidden`.
   std::vector<TinyDegree> degrees = {};

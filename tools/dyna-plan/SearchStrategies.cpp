@@ -211,7 +211,15 @@ Status searchOne(const PlanFlags &flags, const Opened &opened,
                : Status::resourceExhausted("no strategy can be planned: " +
                                            found.lacking.back().name() + ": " +
                                            found.lacking.back().reason);
-  noteLacking(*opened.costs, {found.fitting.front().request.strategy});
+  // What any of the compared strategies lacks decides which is the best.
+  std::vector<Strategy> compared;
+  for (const auto &single : found.fitting)
+    compared.push_back(single.request.strategy);
+  std::stable_sort(compared.begin(), compared.end(),
+                   [](const Strategy &a, const Strategy &b) {
+                     return std::pair(a.tp, a.sp) < std::pair(b.tp, b.sp);
+                   });
+  noteLacking(*opened.costs, compared);
   printFound(found, simulated, opened.space.ranks, opened.space.memoryBytes,
              flags);
   return Status::ok();

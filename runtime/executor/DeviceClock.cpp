@@ -39,8 +39,11 @@ Status DeviceClock::read(TraceRecorder &recorder) {
         double passed, device_.secondsBetween(*before_.marks[0].event, start));
     step.begin = *before_.begin + passed;
   }
-  // Times between events are rounded, each for itself, and the two clocks drift.
-  double before = std::max(*step.begin, end_);
+  // The two clocks drift: a step that would begin before the end of the last one is
+  // moved as a whole, so that durations stay. Times between events are rounded, each
+  // for itself.
+  step.begin = std::max(*step.begin, end_);
+  double before = *step.begin;
   for (size_t i = 1; i < step.marks.size(); ++i) {
     DYNA_ASSIGN_OR_RETURN(double passed,
                           device_.secondsBetween(start, *step.marks[i].event));

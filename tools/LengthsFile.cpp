@@ -7,7 +7,7 @@
 #include "runtime/base/Files.h"
 #include "runtime/base/InputFile.h"
 #include "runtime/base/Text.h"
-#include "runtime/plan/Bytes.h"
+#include "runtime/plan/model/Bytes.h"
 
 #include <algorithm>
 

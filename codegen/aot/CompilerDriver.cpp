@@ -25,7 +25,7 @@
 #include "runtime/base/FileId.h"
 #include "runtime/base/OutputFile.h"
 #include "runtime/base/Printable.h"
-#include "runtime/plan/ExecutableGraph.h"
+#include "runtime/plan/graph/ExecutableGraph.h"
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"

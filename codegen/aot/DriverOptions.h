@@ -22,7 +22,7 @@ struct DriverOptions {
   std::string output; ///< empty: the input's stem
   std::string computeType = "f32";
   std::string gradients; ///< f32 or bf16; empty: f32, under f64 f64
-  /// As runtime/plan/Strategy.h reads them; or search: those with which steps of
+  /// As runtime/plan/model/Strategy.h reads them; or search: those with which steps of
   /// `lengths` are shortest on `ranks` devices of `cluster`, or of `costs`.
   std::string strategies;
   /// Lengths that each has in a step, in plans and where a run is told nothing

@@ -8,7 +8,7 @@
 #include "passes/Pipelines.h"
 #include "passes/plan/StrategyChoice.h"
 #include "runtime/base/Printable.h"
-#include "runtime/plan/ExecutableGraph.h"
+#include "runtime/plan/graph/ExecutableGraph.h"
 
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/raw_ostream.h"

@@ -6,7 +6,7 @@
 #include "dialects/dyna/KnownAttributes.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
-#include "runtime/plan/InstructionTable.h"
+#include "runtime/plan/program/InstructionTable.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 

@@ -16,10 +16,10 @@ def Exec_GraphOp : Exec_ListOp<"graph", [Symbol]> {
   let summary = "The model under a strategy: which rank holds what.";
   let description = [{
     Lists the layers of each stage and, for every parameter, how it is split over the
-    ranks of a stage and which ranks hold it (`runtime/plan/ExecutableGraph.h`).
+    ranks of a stage and which ranks hold it (`runtime/plan/graph/ExecutableGraph.h`).
 
     Constraints:
-    - (GRAPH1) `strategy` is one strategy as `runtime/plan/Strategy.h` reads it, without
+    - (GRAPH1) `strategy` is one strategy as `runtime/plan/model/Strategy.h` reads it, without
       name and layers: the op's name and its stages say these.
     - (GRAPH2) the axes of the mesh are `dp`, `pp` and `tp`, with the strategy's degrees and
       in its order.
@@ -186,7 +186,7 @@ def Exec_RankOp : Exec_ListOp<"rank", [HasParent<"PlanOp">]> {
   let description = [{
     `dynamic_bytes` is the size of the region in which the offsets of its instructions
     count. A program of a phase of an `exec.step` says where this region lies in the rank's memory, and
-    where the phase has values, gradients, and what of them waits on its way (`runtime/plan/StepMemory.h`); of what
+    where the phase has values, gradients, and what of them waits on its way (`runtime/plan/verify/StepMemory.h`); of what
     is left out there is none, and the region lies at the beginning.
 
     Constraints:
@@ -225,8 +225,8 @@ def Exec_DoOp : Exec_Op<"do", [HasParent<"RankOp">]> {
     from its name, and so do peers and bytes of messages.
 
     Instructions, and what each has and takes, are the rows of
-    `runtime/plan/Instructions.def`, here in lower case; the names of blocks are in
-    `runtime/plan/BlockKinds.def`.
+    `runtime/plan/program/Instructions.def`, here in lower case; the names of blocks are in
+    `runtime/plan/program/BlockKinds.def`.
 
     `recompute` is written if it is not `none`. `parameter` is written if it is not 0: the
     k-th parameter of the layer, counted from 1, is exchanged alone.

@@ -11,7 +11,7 @@
 
 include "mlir/IR/EnumAttr.td"
 
-/// The numbers are those of runtime/plan/Plan.h.
+/// The numbers are those of runtime/plan/program/Plan.h.
 def Exec_Recompute : I32EnumAttr<"Recompute", "what backward computes again", [
     I32EnumAttrCase<"None", 0, "none">,
     I32EnumAttrCase<"Selective", 1, "selective">,
@@ -26,7 +26,7 @@ def Exec_Moved : I32EnumAttr<"Moved", "what moves between graphs", [
   let cppNamespace = "::mlir::exec";
 }
 
-/// Those of runtime/plan/PersistentLayout.h that move.
+/// Those of runtime/plan/graph/PersistentLayout.h that move.
 def Exec_ParameterPart : I32EnumAttr<"ParameterPart", "a tensor of a parameter", [
     I32EnumAttrCase<"Master", 0, "master">,
     I32EnumAttrCase<"Copy", 1, "copy">,
@@ -34,7 +34,7 @@ def Exec_ParameterPart : I32EnumAttr<"ParameterPart", "a tensor of a parameter",
   let cppNamespace = "::mlir::exec";
 }
 
-/// Those of runtime/plan/SwitchPlan.h.
+/// Those of runtime/plan/graph/SwitchPlan.h.
 def Exec_SwitchPlace : I32EnumAttr<"SwitchPlace", "where a rank has a box", [
     I32EnumAttrCase<"Old", 0, "old">,
     I32EnumAttrCase<"New", 1, "new">,

@@ -3,7 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/exec/Exec.h"
-#include "runtime/plan/ExecutableGraph.h"
+#include "runtime/plan/graph/ExecutableGraph.h"
 #include "llvm/ADT/DenseMap.h"
 
 using namespace mlir;

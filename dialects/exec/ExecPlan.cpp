@@ -3,7 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/exec/Exec.h"
-#include "runtime/plan/InstructionTable.h"
+#include "runtime/plan/program/InstructionTable.h"
 
 using namespace mlir;
 using namespace mlir::exec;

@@ -15,7 +15,7 @@ def Exec_OrchestrationOp : Exec_ListOp<"orchestration", [DeclareOpInterfaceMetho
   let summary = "The graphs of a run, in the order in which a step may have phases of them.";
   let description = [{
     Every graph has samples of a range of lengths. `home` alone has masters and moments, and its
-    turn is the last (`runtime/planner/Orchestrate.h`).
+    turn is the last (`runtime/planner/step/Orchestrate.h`).
 
     Constraints:
     - (ORCHESTRATION1) the body lists turns.
@@ -68,7 +68,7 @@ def Exec_SwitchPlanOp : Exec_ListOp<"switch_plan", [DeclareOpInterfaceMethods<Sy
   let description = [{
     The values that the layers of `graph` read come from `home` and from the graph `behind` whose phase
     its own comes; the gradients of `graph` go home. Lists each tensor with who has it and who needs it,
-    then the buckets, which ranks work off in order (`runtime/plan/SwitchPlan.h`). Of a parameter's gradient there is a
+    then the buckets, which ranks work off in order (`runtime/plan/graph/SwitchPlan.h`). Of a parameter's gradient there is a
     tensor for every group of ranks that sum a part of it: one of them gets each element.
 
     What holds of an `exec.switch_plan` proves that it does what its tensors ask for; that these are
@@ -182,7 +182,7 @@ def Exec_StepOp : Exec_ListOp<"step", [Symbol, DeclareOpInterfaceMethods<SymbolU
   let summary = "The phases of one mini-batch, each the plan of a graph for some of its samples.";
   let description = [{
     Phases run in the order in which they stand; the last is home's, in which all is updated
-    (`runtime/plan/StepPlan.h`). What moves between them starts and ends in their plans: `do switch_start phase 1 bucket 3`.
+    (`runtime/plan/program/StepPlan.h`). What moves between them starts and ends in their plans: `do switch_start phase 1 bucket 3`.
     Whether the step may run is proven by `dyna-verify-plan`.
 
     Constraints:

@@ -4,7 +4,7 @@
 
 #include "dialects/exec/PlanTranslation.h"
 #include "mlir/IR/Verifier.h"
-#include "runtime/plan/InstructionTable.h"
+#include "runtime/plan/program/InstructionTable.h"
 
 using namespace mlir;
 using namespace mlir::exec;

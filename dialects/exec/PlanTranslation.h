@@ -15,7 +15,7 @@
 #include "dialects/exec/Exec.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "runtime/plan/ExecutableGraph.h"
+#include "runtime/plan/graph/ExecutableGraph.h"
 
 namespace mlir::exec {
 

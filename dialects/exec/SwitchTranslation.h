@@ -12,8 +12,8 @@
 #define DYNA_DIALECTS_EXEC_SWITCHTRANSLATION_H
 
 #include "dialects/exec/PlanTranslation.h"
-#include "runtime/plan/StepPlan.h"
-#include "runtime/plan/SwitchPlan.h"
+#include "runtime/plan/graph/SwitchPlan.h"
+#include "runtime/plan/program/StepPlan.h"
 
 namespace mlir::exec {
 

@@ -8,7 +8,7 @@
 #include "passes/distribute/LayoutRules.h"
 #include "passes/distribute/ParameterLayouts.h"
 #include "passes/distribute/Passes.h"
-#include "runtime/plan/ExecutableGraph.h"
+#include "runtime/plan/graph/ExecutableGraph.h"
 
 namespace mlir::dyna {
 #define GEN_PASS_DEF_DEDUCELAYOUTS

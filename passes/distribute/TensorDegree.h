@@ -6,7 +6,7 @@
 #define DYNA_PASSES_DISTRIBUTE_TENSORDEGREE_H
 
 #include "runtime/layout/Mesh.h"
-#include "runtime/plan/Strategy.h"
+#include "runtime/plan/model/Strategy.h"
 
 namespace mlir::dyna {
 

@@ -6,7 +6,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "runtime/abi/Abi.h"
 #include "runtime/abi/DeviceLimits.h"
-#include "runtime/plan/HeadChunks.h"
+#include "runtime/plan/model/HeadChunks.h"
 
 using namespace mlir;
 using namespace mlir::dyna;

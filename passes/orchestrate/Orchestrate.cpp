@@ -2,14 +2,14 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/Orchestrate.h"
+#include "runtime/planner/step/Orchestrate.h"
 #include "dialects/exec/SwitchTranslation.h"
 #include "passes/distribute/TensorDegree.h"
 #include "passes/orchestrate/Passes.h"
 #include "passes/plan/StepPhases.h"
 #include "runtime/base/Text.h"
-#include "runtime/planner/LengthRanges.h"
-#include "runtime/planner/PartitionLayers.h"
+#include "runtime/planner/graph/PartitionLayers.h"
+#include "runtime/planner/request/LengthRanges.h"
 
 namespace mlir::dyna {
 #define GEN_PASS_DEF_ORCHESTRATE

@@ -14,7 +14,7 @@ def Orchestrate : Pass<"dyna-orchestrate", "::mlir::ModuleOp"> {
     for each that has a range of lengths, an `exec.orchestration` with home and the order of their turns, and
     an `exec.switch_plan` for everything that may have to move: values to each graph but home, from
     home alone or also from any other whose phase was before, and the gradients of each home
-    (`runtime/planner/Orchestrate.h`, `PlanSwitch.h`). A remark says what the fullest rank holds and
+    (`runtime/planner/step/Orchestrate.h`, `PlanSwitch.h`). A remark says what the fullest rank holds and
     how long the switches of a step with all phases are expected to take.
 
     Behind it `dyna-plan`, or the passes that it consists of, plan steps of several graphs: the samples of

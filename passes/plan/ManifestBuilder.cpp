@@ -10,7 +10,7 @@
 #include "passes/memory/TokenParts.h"
 #include "runtime/abi/Collectives.h"
 #include "runtime/abi/Kernels.h"
-#include "runtime/plan/Model.h"
+#include "runtime/plan/model/Model.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 

@@ -6,8 +6,8 @@
 #define DYNA_PASSES_PLAN_ORCHESTRATED_H
 
 #include "passes/plan/Passes.h"
-#include "runtime/plan/SwitchTable.h"
-#include "runtime/planner/LengthRanges.h"
+#include "runtime/plan/graph/SwitchTable.h"
+#include "runtime/planner/request/LengthRanges.h"
 
 namespace mlir::dyna {
 

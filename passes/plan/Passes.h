@@ -8,9 +8,9 @@
 #include "dialects/exec/Exec.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
-#include "runtime/plan/ExecutableGraph.h"
-#include "runtime/plan/Model.h"
-#include "runtime/plan/PlanVerifier.h"
+#include "runtime/plan/graph/ExecutableGraph.h"
+#include "runtime/plan/model/Model.h"
+#include "runtime/plan/verify/PlanVerifier.h"
 
 namespace mlir::dyna {
 

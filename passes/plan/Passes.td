@@ -172,13 +172,13 @@ def VerifyExecutable : Pass<"dyna-verify-executable", "::mlir::ModuleOp"> {
 def VerifyPlan : Pass<"dyna-verify-plan", "::mlir::ModuleOp"> {
   let summary = "Proves every exec.plan and exec.step, as the runtime does.";
   let description = [{
-    Calls `verifyPlan` (`runtime/plan/PlanVerifier.h`) on the message that the plan
+    Calls `verifyPlan` (`runtime/plan/verify/PlanVerifier.h`) on the message that the plan
     translates to; a failure is reported at the instruction that it names. Without
     `lengths` on the plan, samples are taken to be as long as its segments say. Which of
     their tokens are targets no plan says: `target_tokens` may be any number from 1 to all of
     them here, and is compared with the targets themselves wherever a plan is run.
 
-    Plans of an `exec.step` are proven together (`runtime/plan/StepVerifier.h`), by the switches that the
+    Plans of an `exec.step` are proven together (`runtime/plan/verify/StepVerifier.h`), by the switches that the
     module's `exec.switch_plan`s say; that these move what the graphs need is proven first.
   }];
   let dependentDialects = ["::mlir::exec::ExecDialect"];

@@ -9,14 +9,14 @@
 #include "runtime/base/ParseBytes.h"
 #include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
-#include "runtime/plan/Bytes.h"
-#include "runtime/plan/PersistentLayout.h"
-#include "runtime/plan/PlanVerifier.h"
-#include "runtime/plan/ProgramBlocks.h"
-#include "runtime/planner/CutMiniBatch.h"
-#include "runtime/planner/PlacePhases.h"
-#include "runtime/planner/Policy.h"
-#include "runtime/planner/RankMemory.h"
+#include "runtime/plan/graph/PersistentLayout.h"
+#include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/plan/model/Bytes.h"
+#include "runtime/plan/verify/PlanVerifier.h"
+#include "runtime/planner/graph/CutMiniBatch.h"
+#include "runtime/planner/graph/Policy.h"
+#include "runtime/planner/graph/RankMemory.h"
+#include "runtime/planner/place/PlacePhases.h"
 
 #include <numeric>
 

@@ -12,8 +12,8 @@
 
 #include "passes/plan/Passes.h"
 #include "runtime/cost/CostModel.h"
-#include "runtime/plan/SwitchTable.h"
-#include "runtime/planner/Planner.h"
+#include "runtime/plan/graph/SwitchTable.h"
+#include "runtime/planner/graph/Planner.h"
 
 namespace mlir::dyna {
 

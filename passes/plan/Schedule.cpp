@@ -4,10 +4,10 @@
 
 #include "passes/plan/PlanSteps.h"
 #include "runtime/base/Text.h"
-#include "runtime/plan/ProgramBlocks.h"
-#include "runtime/planner/PipelineBounds.h"
-#include "runtime/planner/PipelineTimes.h"
-#include "runtime/planner/Policy.h"
+#include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/planner/graph/Policy.h"
+#include "runtime/planner/order/PipelineBounds.h"
+#include "runtime/planner/order/PipelineTimes.h"
 
 namespace mlir::dyna {
 #define GEN_PASS_DEF_SCHEDULE

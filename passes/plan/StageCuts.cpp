@@ -5,7 +5,7 @@
 #include "passes/plan/StageCuts.h"
 
 #include "passes/plan/Passes.h"
-#include "runtime/planner/PartitionLayers.h"
+#include "runtime/planner/graph/PartitionLayers.h"
 
 using namespace mlir;
 

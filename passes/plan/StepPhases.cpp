@@ -6,11 +6,11 @@
 
 #include "dialects/exec/SwitchTranslation.h"
 #include "runtime/base/Text.h"
-#include "runtime/plan/InstructionTable.h"
-#include "runtime/plan/StepVerifier.h"
-#include "runtime/planner/GraphEstimates.h"
-#include "runtime/planner/JoinPhases.h"
-#include "runtime/planner/PlacePhases.h"
+#include "runtime/plan/program/InstructionTable.h"
+#include "runtime/plan/verify/StepVerifier.h"
+#include "runtime/planner/place/PlacePhases.h"
+#include "runtime/planner/step/GraphEstimates.h"
+#include "runtime/planner/write/JoinPhases.h"
 
 #include <numeric>
 

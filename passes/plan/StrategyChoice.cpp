@@ -7,10 +7,10 @@
 #include "dialects/dyna/Dyna.h"
 #include "passes/plan/Passes.h"
 #include "runtime/base/Text.h"
-#include "runtime/planner/ChooseStrategies.h"
-#include "runtime/planner/LackingCosts.h"
-#include "runtime/planner/LengthRanges.h"
-#include "runtime/planner/Policy.h"
+#include "runtime/planner/estimate/LackingCosts.h"
+#include "runtime/planner/graph/Policy.h"
+#include "runtime/planner/request/LengthRanges.h"
+#include "runtime/planner/search/ChooseStrategies.h"
 
 using namespace mlir;
 using ::dyna::formatText;

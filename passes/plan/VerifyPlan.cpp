@@ -7,7 +7,7 @@
 #include "passes/plan/ManifestBuilder.h"
 #include "passes/plan/PlanSteps.h"
 #include "passes/plan/StepPhases.h"
-#include "runtime/plan/PlanVerifier.h"
+#include "runtime/plan/verify/PlanVerifier.h"
 
 #include <map>
 

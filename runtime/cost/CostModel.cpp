@@ -8,8 +8,8 @@
 #include "runtime/abi/Kernels.h"
 #include "runtime/base/Text.h"
 #include "runtime/cost/StoredScores.h"
-#include "runtime/plan/DescribeManifest.h"
-#include "runtime/plan/HeadChunks.h"
+#include "runtime/plan/graph/DescribeManifest.h"
+#include "runtime/plan/model/HeadChunks.h"
 
 #include <algorithm>
 #include <iterator>

@@ -19,7 +19,7 @@
 #define DYNA_RUNTIME_COST_COSTMODEL_H
 
 #include "runtime/cost/CostTable.h"
-#include "runtime/plan/Model.h"
+#include "runtime/plan/model/Model.h"
 
 #include <optional>
 

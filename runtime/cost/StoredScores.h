@@ -17,7 +17,7 @@
 #define DYNA_RUNTIME_COST_STOREDSCORES_H
 
 #include "runtime/cost/Costs.pb.h"
-#include "runtime/plan/Model.h"
+#include "runtime/plan/model/Model.h"
 
 namespace dyna {
 

@@ -12,7 +12,7 @@
 
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/Run.h"
-#include "runtime/plan/InstructionTable.h"
+#include "runtime/plan/program/InstructionTable.h"
 
 namespace dyna {
 

@@ -7,7 +7,7 @@
 #include "runtime/base/CoreTime.h"
 #include "runtime/base/Text.h"
 #include "runtime/executor/Run.h"
-#include "runtime/plan/InstructionTable.h"
+#include "runtime/plan/program/InstructionTable.h"
 
 #include <algorithm>
 #include <array>

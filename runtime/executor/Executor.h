@@ -19,8 +19,8 @@
 #include "runtime/executor/MemoryCheck.h"
 #include "runtime/executor/Step.h"
 #include "runtime/executor/Trace.h"
-#include "runtime/plan/StepVerifier.h"
-#include "runtime/plan/VerifiedPlan.h"
+#include "runtime/plan/verify/StepVerifier.h"
+#include "runtime/plan/verify/VerifiedPlan.h"
 
 #include <chrono>
 #include <deque>

@@ -4,7 +4,7 @@
 
 #include "runtime/executor/GraphSeat.h"
 
-#include "runtime/plan/ValuesAtHome.h"
+#include "runtime/plan/graph/ValuesAtHome.h"
 
 namespace dyna {
 

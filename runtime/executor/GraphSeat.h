@@ -16,8 +16,8 @@
 
 #include "runtime/executor/RankExchange.h"
 #include "runtime/executor/RankMachine.h"
-#include "runtime/plan/ExecutableGraph.h"
-#include "runtime/plan/PersistentLayout.h"
+#include "runtime/plan/graph/ExecutableGraph.h"
+#include "runtime/plan/graph/PersistentLayout.h"
 
 #include <memory>
 #include <vector>

@@ -5,7 +5,7 @@
 #include "runtime/abi/Kernels.h"
 #include "runtime/base/Text.h"
 #include "runtime/executor/Run.h"
-#include "runtime/plan/HeadChunks.h"
+#include "runtime/plan/model/HeadChunks.h"
 
 #include <numeric>
 

@@ -21,7 +21,7 @@
 #define DYNA_RUNTIME_EXECUTOR_MEMORYCHECK_H
 
 #include "runtime/executor/SwitchCarrier.h"
-#include "runtime/plan/ProgramBlocks.h"
+#include "runtime/plan/graph/ProgramBlocks.h"
 
 #include <map>
 #include <string>

@@ -6,7 +6,7 @@
 #define DYNA_RUNTIME_EXECUTOR_OPENPROGRAM_H
 
 #include "runtime/abi/Abi.h"
-#include "runtime/plan/Model.h"
+#include "runtime/plan/model/Model.h"
 
 #include <string>
 

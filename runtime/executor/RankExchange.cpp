@@ -5,7 +5,7 @@
 #include "runtime/executor/RankExchange.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/ProgramBlocks.h"
+#include "runtime/plan/graph/ProgramBlocks.h"
 
 #include <algorithm>
 

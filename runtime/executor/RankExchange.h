@@ -5,8 +5,8 @@
 #ifndef DYNA_RUNTIME_EXECUTOR_RANKEXCHANGE_H
 #define DYNA_RUNTIME_EXECUTOR_RANKEXCHANGE_H
 
-#include "runtime/plan/ExecutableGraph.h"
-#include "runtime/plan/InstructionTable.h"
+#include "runtime/plan/graph/ExecutableGraph.h"
+#include "runtime/plan/program/InstructionTable.h"
 #include "runtime/transport/Transport.h"
 
 #include <map>

@@ -17,7 +17,7 @@
 
 #include "runtime/executor/Executor.h"
 #include "runtime/layout/Move.h"
-#include "runtime/plan/ExecutableGraph.h"
+#include "runtime/plan/graph/ExecutableGraph.h"
 #include "runtime/transport/Transport.h"
 
 #include <functional>

@@ -14,8 +14,8 @@
 #include "runtime/executor/Staging.h"
 #include "runtime/executor/Step.h"
 #include "runtime/executor/SwitchCarrier.h"
-#include "runtime/plan/ProgramBlocks.h"
-#include "runtime/plan/StepMemory.h"
+#include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/plan/verify/StepMemory.h"
 
 #include <algorithm>
 

@@ -7,8 +7,8 @@
 
 #include "runtime/abi/Abi.h"
 #include "runtime/data/BatchReader.h"
-#include "runtime/plan/PersistentLayout.h"
-#include "runtime/plan/RankView.h"
+#include "runtime/plan/graph/PersistentLayout.h"
+#include "runtime/plan/graph/RankView.h"
 
 #include <vector>
 

@@ -6,7 +6,7 @@
 
 #include "runtime/abi/Kernels.h"
 #include "runtime/base/Text.h"
-#include "runtime/plan/InstructionTable.h"
+#include "runtime/plan/program/InstructionTable.h"
 
 namespace dyna {
 

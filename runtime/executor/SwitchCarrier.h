@@ -21,7 +21,7 @@
 
 #include "runtime/executor/GraphSeat.h"
 #include "runtime/executor/Step.h"
-#include "runtime/plan/SwitchTable.h"
+#include "runtime/plan/graph/SwitchTable.h"
 
 #include <map>
 #include <tuple>

@@ -4,7 +4,7 @@
 
 #include "runtime/sim/PlanMemory.h"
 
-#include "runtime/plan/ProgramBlocks.h"
+#include "runtime/plan/graph/ProgramBlocks.h"
 
 #include <queue>
 

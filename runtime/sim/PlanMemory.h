@@ -5,8 +5,8 @@
 #ifndef DYNA_RUNTIME_SIM_PLANMEMORY_H
 #define DYNA_RUNTIME_SIM_PLANMEMORY_H
 
-#include "runtime/plan/ExecutableGraph.h"
-#include "runtime/plan/Plan.h"
+#include "runtime/plan/graph/ExecutableGraph.h"
+#include "runtime/plan/program/Plan.h"
 
 #include <vector>
 

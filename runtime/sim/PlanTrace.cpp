@@ -5,7 +5,7 @@
 #include "runtime/sim/PlanTrace.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/InstructionTable.h"
+#include "runtime/plan/program/InstructionTable.h"
 #include "runtime/sim/PlanMemory.h"
 
 #include <map>

@@ -4,7 +4,7 @@
 
 #include "runtime/sim/PlanWork.h"
 
-#include "runtime/plan/ProgramBlocks.h"
+#include "runtime/plan/graph/ProgramBlocks.h"
 
 #include <algorithm>
 #include <cmath>

@@ -18,8 +18,8 @@
 #define DYNA_RUNTIME_SIM_PLANWORK_H
 
 #include "runtime/cost/CostModel.h"
-#include "runtime/plan/ExecutableGraph.h"
-#include "runtime/plan/Plan.h"
+#include "runtime/plan/graph/ExecutableGraph.h"
+#include "runtime/plan/program/Plan.h"
 
 #include <vector>
 

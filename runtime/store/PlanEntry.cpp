@@ -6,7 +6,7 @@
 
 #include "runtime/base/OutputFile.h"
 #include "runtime/base/Text.h"
-#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/program/PlanFile.h"
 #include "runtime/store/Store.h"
 
 #include <cmath>

@@ -17,7 +17,7 @@
 #define DYNA_RUNTIME_STORE_PLANENTRY_H
 
 #include "runtime/base/Status.h"
-#include "runtime/plan/StepPlan.h"
+#include "runtime/plan/program/StepPlan.h"
 
 #include <string>
 #include <string_view>

@@ -15,7 +15,7 @@
 // which both sides started them. Collectives of one group match in the order
 // started. Nothing else is ordered: different tags, directions and groups may
 // be started and waited for in any order on any rank. Plans do without that
-// last freedom (P11 in runtime/plan/PlanVerifier.h), so that a backend which
+// last freedom (P11 in runtime/plan/verify/PlanVerifier.h), so that a backend which
 // carries out what a rank starts one after another can run every plan; such a
 // backend says in its conformance suite that it lacks the rest.
 //

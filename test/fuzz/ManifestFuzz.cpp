@@ -5,8 +5,8 @@
 #include "test/fuzz/Fuzz.h"
 #include "test/fuzz/SmallManifest.h"
 
-#include "runtime/plan/DescribeManifest.h"
-#include "runtime/plan/RankView.h"
+#include "runtime/plan/graph/DescribeManifest.h"
+#include "runtime/plan/graph/RankView.h"
 
 #include <google/protobuf/stubs/logging.h>
 

@@ -6,14 +6,14 @@
 #include "test/fuzz/SmallManifest.h"
 #include "test/runtime/plan/NaiveSwitch.h"
 
-#include "runtime/plan/InstructionTable.h"
-#include "runtime/plan/PlanFile.h"
-#include "runtime/plan/PlanVerifier.h"
-#include "runtime/plan/StepVerifier.h"
-#include "runtime/plan/Strategy.h"
-#include "runtime/planner/JoinPhases.h"
-#include "runtime/planner/PlacePhases.h"
-#include "runtime/planner/Planner.h"
+#include "runtime/plan/model/Strategy.h"
+#include "runtime/plan/program/InstructionTable.h"
+#include "runtime/plan/program/PlanFile.h"
+#include "runtime/plan/verify/PlanVerifier.h"
+#include "runtime/plan/verify/StepVerifier.h"
+#include "runtime/planner/graph/Planner.h"
+#include "runtime/planner/place/PlacePhases.h"
+#include "runtime/planner/write/JoinPhases.h"
 
 #include <google/protobuf/stubs/logging.h>
 

@@ -9,8 +9,8 @@
 
 #include "test/fuzz/Fuzz.h"
 
-#include "runtime/plan/Strategy.h"
-#include "runtime/planner/LengthRanges.h"
+#include "runtime/plan/model/Strategy.h"
+#include "runtime/planner/request/LengthRanges.h"
 #include "test/runtime/planner/DescribeRanges.h"
 
 #include <algorithm>

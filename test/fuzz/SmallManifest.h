@@ -5,7 +5,7 @@
 #ifndef DYNA_TEST_FUZZ_SMALLMANIFEST_H
 #define DYNA_TEST_FUZZ_SMALLMANIFEST_H
 
-#include "runtime/plan/Model.h"
+#include "runtime/plan/model/Model.h"
 
 namespace dyna::test {
 

@@ -12,10 +12,10 @@
 #include "test/runtime/plan/NaiveSwitch.h"
 
 #include "runtime/base/OutputFile.h"
-#include "runtime/plan/StepVerifier.h"
-#include "runtime/planner/JoinPhases.h"
-#include "runtime/planner/PlacePhases.h"
-#include "runtime/planner/Planner.h"
+#include "runtime/plan/verify/StepVerifier.h"
+#include "runtime/planner/graph/Planner.h"
+#include "runtime/planner/place/PlacePhases.h"
+#include "runtime/planner/write/JoinPhases.h"
 #include "runtime/store/PlanEntry.h"
 
 #include <google/protobuf/stubs/logging.h>

@@ -10,7 +10,7 @@ Two small models, GPT-2-like and LLaMA-like, are written here with PyTorch's own
 functions on padded batches and trained for 20 steps in f64. Only two things are
 taken over from Dyna, by their documentation, and written again: the counter-based
 initial values (runtime/abi/Random.h) and the learning-rate schedule
-(runtime/train/LearningRate.h). Everything else (layers, gradients, AdamW, padding)
+(runtime/train/flags/LearningRate.h). Everything else (layers, gradients, AdamW, padding)
 is PyTorch's. Documents are cut and shuffled here, in a way of their own, and the
 samples written in their order, as Megatron-LM's inputs and targets: how Dyna cuts
 and shuffles does not matter.

@@ -24,6 +24,12 @@ CODEGEN = {"rows": 0, "layers": 1, "cpu": 2, "cuda": 2, "aot": 3}
 ROOMS = ["abi", "base", "layout", "plan", "cost", "sim", "planner", "device", "transport", "store", "data", "checkpoint",
          "executor", "train"]
 RANK = {room: rank for rank, room in enumerate(ROOMS)}
+# Rooms inside a room of runtime/, lowest first. All its C++ lies in these.
+SUBROOMS = {
+    "plan": ["program", "model", "graph", "verify"],
+    "planner": ["cut", "order", "request", "estimate", "place", "write", "graph", "switch", "step", "report", "search"],
+    "train": ["flags", "files", "session", "plans", "open", "profile", "loop"],
+}
 
 # Of C++, of TableGen and of protobuf.
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
@@ -34,6 +40,18 @@ INCLUDES = {**dict.fromkeys(CPP, INCLUDE), ".td": TD_INCLUDE, ".proto": PROTO_IM
 COMPILER = re.compile(r"^(mlir|llvm|clang)(-c)?/")
 
 
+def mayInclude(here, there):
+    """The same of two files of runtime/, by the parts of their paths."""
+    room = here[1]
+    if room != there[1]:
+        return RANK[there[1]] < RANK[room]
+    order = SUBROOMS.get(room, [])
+    # What is generated from .proto files lies below all rooms.
+    if len(here) < 4 or len(there) < 4 or here[2] not in order or there[2] not in order:
+        return True
+    return order.index(there[2]) <= order.index(here[2])
+
+
 def allowed(source, target):
     """Whether a file at `source` may include the project file `target`."""
     here, there = source.parts, pathlib.PurePosixPath(target).parts
@@ -41,7 +59,7 @@ def allowed(source, target):
     if top in ("tools", "test"):
         return True
     if top == "runtime" and there[0] == "runtime":
-        return here[1] == there[1] or RANK[there[1]] < RANK[here[1]]
+        return mayInclude(here, there)
     if top == "dialects" and there[0] == "dialects":
         return DIALECTS.index(there[1]) <= DIALECTS.index(here[1])
     if top == "codegen" and there[0] == "codegen":
@@ -49,6 +67,17 @@ def allowed(source, target):
     if top == there[0]:
         return True
     return any(target.startswith(prefix + "/") for prefix in FOLDERS[top])
+
+
+def misplaced(root):
+    """C++ that lies in a room with sub-rooms, but in none of these."""
+    found = []
+    for room, order in SUBROOMS.items():
+        for path in sorted((root / "runtime" / room).rglob("*")):
+            parts = path.relative_to(root).parts
+            if path.suffix in CPP and (len(parts) < 4 or parts[2] not in order):
+                found.append(f"{path.relative_to(root)}: lies in none of {', '.join(order)}")
+    return found
 
 
 def violations(root):
@@ -103,21 +132,26 @@ def cycles(root):
 
 
 def differences(root):
-    """What docs/architecture.md says of the rooms of runtime/ otherwise than this script, which enforces it."""
+    """What docs/architecture.md says of rooms otherwise than this script, which enforces it."""
     page = root / "docs/architecture.md"
     if not page.exists():
         return []
     text = page.read_text()
-    begin = text.find("Rooms of `runtime/`")
-    if begin < 0:
-        return [f"docs/architecture.md: no 'Rooms of `runtime/`', which are {', '.join(ROOMS)}"]
-    listed = text[text.index(":", begin):text.index("`test/lint/check_layering.py`", begin)]
-    rooms = re.findall(r"`(\w+)`", re.sub(r"\([^()]*(?:\([^()]*\)[^()]*)*\)", "", listed))
-    return [] if rooms == ROOMS else [f"docs/architecture.md: rooms of runtime/ are {', '.join(rooms)}, expected {', '.join(ROOMS)}"]
+    found = []
+    for place, rooms in [("runtime/", ROOMS), *((f"runtime/{room}/", order) for room, order in SUBROOMS.items())]:
+        begin = text.find(f"Rooms of `{place}`")
+        if begin < 0:
+            found.append(f"docs/architecture.md: no 'Rooms of `{place}`', which are {', '.join(rooms)}")
+            continue
+        listed = text[text.index(":", begin):text.index("\n\n", begin)].split("`test/lint/check_layering.py`")[0]
+        stated = re.findall(r"`(\w+)`", re.sub(r"\([^()]*(?:\([^()]*\)[^()]*)*\)", "", listed))
+        if stated != rooms:
+            found.append(f"docs/architecture.md: rooms of {place} are {', '.join(stated)}, expected {', '.join(rooms)}")
+    return found
 
 
 if __name__ == "__main__":
     root = pathlib.Path(sys.argv[1])
-    bad = violations(root) + cycles(root) + differences(root)
+    bad = violations(root) + misplaced(root) + cycles(root) + differences(root)
     print("\n".join(bad) if bad else "every include points the right way")
     sys.exit(1 if bad else 0)

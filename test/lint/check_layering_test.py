@@ -5,7 +5,7 @@ import tempfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from check_layering import ROOMS, cycles, differences, violations  # noqa: E402
+from check_layering import ROOMS, SUBROOMS, cycles, differences, misplaced, violations  # noqa: E402
 
 CASES = [  # (file, include line, is it wrong?)
     ("runtime/plan/A.h", '#include "runtime/abi/Abi.h"', False),
@@ -23,7 +23,7 @@ CASES = [  # (file, include line, is it wrong?)
     ("dialects/dyna/A.cpp", '#include "passes/Pipelines.h"', True),
     ("passes/memory/A.cpp", '#include "codegen/cpu/Pipelines.h"', True),
     ("codegen/cpu/A.cpp", '#include "passes/Pipelines.h"', False),
-    ("codegen/cpu/A.cpp", '#include "runtime/train/Trainer.h"', True),
+    ("codegen/cpu/A.cpp", '#include "runtime/train/loop/Trainer.h"', True),
     ("codegen/cpu/A.cpp", '#include "codegen/rows/CodeBuilder.h"', False),
     ("codegen/rows/A.cpp", '#include "codegen/cpu/CpuLowering.h"', True),
     ("codegen/layers/A.cpp", '#include "codegen/rows/CodeBuilder.h"', False),
@@ -32,7 +32,7 @@ CASES = [  # (file, include line, is it wrong?)
     ("frontends/A.cpp", '#include "passes/Pipelines.h"', True),
     ("passes/A.cpp", '#include "tools/dynac/X.h"', True),
     ("runtime/plan/A.def", '#include "runtime/executor/Executor.h"', True),
-    ("runtime/plan/A.def", '#include "runtime/plan/BlockKinds.def"', False),
+    ("runtime/plan/A.def", '#include "runtime/plan/program/BlockKinds.def"', False),
     ("dialects/dyna/A.td", 'include "dialects/exec/Exec.td"', True),
     ("dialects/dyna/A.td", 'include "DynaBase.td"', True),
     ("dialects/exec/A.td", 'include "dialects/dist/DistBase.td"', False),
@@ -43,6 +43,12 @@ CASES = [  # (file, include line, is it wrong?)
     ("runtime/plan/A.proto", 'import "Manifest.proto";', True),
     ("runtime/plan/A.proto", 'import "google/protobuf/any.proto";', False),
     ("tools/dynac/A.cpp", '#include "codegen/aot/CompilerDriver.h"', False),
+    ("runtime/planner/cut/A.cpp", '#include "runtime/planner/report/B.h"', True),
+    ("runtime/planner/report/A.cpp", '#include "runtime/planner/cut/B.h"', False),
+    ("runtime/planner/cut/batching/A.cpp", '#include "runtime/planner/order/B.h"', True),
+    ("runtime/planner/cut/A.cpp", '#include "runtime/planner/cut/batching/B.h"', False),
+    ("runtime/planner/cut/A.cpp", '#include "runtime/plan/verify/B.h"', False),
+    ("runtime/plan/program/A.cpp", '#include "runtime/plan/Plan.pb.h"', False),
 ]
 
 failures = 0
@@ -69,13 +75,31 @@ for back, expected in [(None, []), ("A.h", ["runtime/plan/A, runtime/plan/B, run
             failures += 1
             print(f"C.h includes {back}: expected {expected}, but found {found}")
 
-for told, expected in [(ROOMS, 0), (ROOMS[:-1], 1), (ROOMS[1:] + ROOMS[:1], 1)]:
+for name, wrong in [("runtime/planner/A.cpp", True), ("runtime/planner/attic/A.cpp", True), ("runtime/planner/cut/A.cpp", False),
+                    ("runtime/planner/cut/batching/A.cpp", False), ("runtime/plan/Plan.proto", False), ("runtime/sim/A.cpp", False)]:
     with tempfile.TemporaryDirectory() as folder:
-        page = pathlib.Path(folder) / "docs/architecture.md"
-        page.parent.mkdir()
-        rooms = ", ".join(f"`{room}` (`within`, [a page](of-`its`.md))" for room in told)
-        page.write_text(f"Rooms of `runtime/`, lowest first: {rooms}. `test/lint/check_layering.py` enforces it.")
-        if len(differences(pathlib.Path(folder))) != expected:
+        path = pathlib.Path(folder) / name
+        path.parent.mkdir(parents=True)
+        path.touch()
+        if bool(misplaced(pathlib.Path(folder))) != wrong:
             failures += 1
-            print(f"a page that tells {told}: expected {expected} differences")
+            print(f"{name}: expected {'to be misplaced' if wrong else 'no complaint'}")
+
+
+def paragraph(place, told):
+    rooms = ", ".join(f"`{room}` (`within`, [a page](of-`its`.md))" for room in told)
+    return f"Rooms of `{place}`, lowest first: {rooms}. `test/lint/check_layering.py` enforces it.\n\n"
+
+
+RIGHT = {"runtime/": ROOMS, **{f"runtime/{room}/": order for room, order in SUBROOMS.items()}}
+for place, rooms in RIGHT.items():
+    for told, expected in [(rooms, 0), (rooms[:-1], 1), (rooms[1:] + rooms[:1], 1), (None, 1)]:
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder) / "docs/architecture.md"
+            page.parent.mkdir()
+            stated = {**RIGHT, place: told}
+            page.write_text("".join(paragraph(name, order) for name, order in stated.items() if order))
+            if len(differences(pathlib.Path(folder))) != expected:
+                failures += 1
+                print(f"a page that tells {told} of {place}: expected {expected} differences")
 sys.exit(failures)

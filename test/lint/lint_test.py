@@ -8,9 +8,9 @@ import tempfile
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 CLEAN = {
-    "runtime/plan/A.h": '#include "runtime/abi/Abi.h"\n',
+    "runtime/plan/model/A.h": '#include "runtime/abi/Abi.h"\n',
     # Longer than a line may be: comments stay as they are written.
-    "runtime/plan/A.cpp": "//" + " long" * 20 + "\n\nint twice(int x) { return 2 * x; }\n",
+    "runtime/plan/model/A.cpp": "//" + " long" * 20 + "\n\nint twice(int x) { return 2 * x; }\n",
     "test/a.mlir": "// RUN: dyna-opt %s | FileCheck %s\n// CHECK: a\n",
 }
 MOVED = """#include <string>
@@ -23,14 +23,14 @@ std::string take(std::string text) {
 """
 CASES = [  # (what, file, text, arguments, a word of the message; None: accepted)
     ("clean", None, None, [], None),
-    ("format", "runtime/plan/B.cpp", "int  twice(int x) { return 2*x; }\n", [], "clang-format"),
+    ("format", "runtime/plan/model/B.cpp", "int  twice(int x) { return 2*x; }\n", [], "clang-format"),
     ("format of a test", "test/B.cpp", "int  twice(int x) { return 2*x; }\n", [], "clang-format"),
-    ("layering", "runtime/plan/B.h", '#include "runtime/executor/Executor.h"\n', [], "may not include"),
-    ("long function", "runtime/plan/B.cpp", "int twice(int x) {\n" + "  x += 1;\n" * 60 + "  return x;\n}\n", [], "at most 60"),
+    ("layering", "runtime/plan/model/B.h", '#include "runtime/executor/Executor.h"\n', [], "may not include"),
+    ("long function", "runtime/plan/model/B.cpp", "int twice(int x) {\n" + "  x += 1;\n" * 60 + "  return x;\n}\n", [], "at most 60"),
     ("limit in seconds", "test/b_test.py", "process.wait(timeout=60)\n", [], "a limit in seconds"),
     ("dead check", "test/b.mlir", "// RUN: dyna-opt %s\n// CHECK: a\n", [], "CHECK"),
     ("clean for clang-tidy", None, None, ["--tidy"], None),
-    ("use after a move", "runtime/plan/A.cpp", MOVED, ["--tidy"], "bugprone-use-after-move"),
+    ("use after a move", "runtime/plan/model/A.cpp", MOVED, ["--tidy"], "bugprone-use-after-move"),
     ("an option without its value", None, None, ["--build-dir"], "usage: tools/lint.sh"),
     ("build of another tree", None, None, ["--tidy", "--build-dir", "test"], "no compile commands"),
 ]
@@ -51,7 +51,7 @@ def make_tree(root):
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    file = str(root / "runtime/plan/A.cpp")
+    file = str(root / "runtime/plan/model/A.cpp")
     (root / "build/compile_commands.json").write_text(json.dumps(
         [{"directory": str(root), "file": file, "command": f"clang++-22 -std=c++17 -I{root} -c {file}"}], indent=1))
 

@@ -21,9 +21,9 @@ class Schedule:
 
     def edit(self, copy):
         folder = "runtime/planner/"
-        copy.new(folder + "schedules/EagerForward.cpp", given("EagerForward.cpp"))
-        copy.after(folder + "schedules/Schedules.def", "DYNA_SCHEDULE(Sequential)\n", "DYNA_SCHEDULE(EagerForward)\n")
-        copy.before(folder + "CMakeLists.txt", "    schedules/GPipe.cpp\n", "    schedules/EagerForward.cpp\n")
+        copy.new(folder + "order/schedules/EagerForward.cpp", given("EagerForward.cpp"))
+        copy.after(folder + "order/schedules/Schedules.def", "DYNA_SCHEDULE(Sequential)\n", "DYNA_SCHEDULE(EagerForward)\n")
+        copy.before(folder + "CMakeLists.txt", "    order/schedules/GPipe.cpp\n", "    order/schedules/EagerForward.cpp\n")
         copy.new("test/passes/plan/eager.test", given("eager.test"))
 
     def try_runtime(self, build):
@@ -61,13 +61,13 @@ class MemoryKind:
     compiler_targets = []
 
     def edit(self, copy):
-        kinds = "runtime/plan/BlockKinds.def"
+        kinds = "runtime/plan/program/BlockKinds.def"
         copy.before(kinds, "\nDYNA_OPERAND(Kept,",
                     "// Of a layer's gradients, parts of their squared norm\n"
                     'DYNA_BLOCK_KIND(Partial, "partial", Layer, view_.ownsParameters(layer) ? 128 : 0)\n')
         copy.after(kinds, 'DYNA_OPERAND(Workspace, "workspace", Workspace, own)\n',
                    'DYNA_OPERAND(Partial, "partial", Partial, own)\n')
-        copy.replace("runtime/plan/Instructions.def",
+        copy.replace("runtime/plan/program/Instructions.def",
                      "DYNA_INSTRUCTION(GRAD_NORM, Layer, DYNA_ROLE_GRAD_NORM, none,\n                 scratch(Workspace), reads(UpdatedGradients))",
                      "DYNA_INSTRUCTION(GRAD_NORM, Layer, DYNA_ROLE_GRAD_NORM, none,\n"
                      "                 scratch(Workspace), scratch(Partial), reads(UpdatedGradients))")
@@ -90,11 +90,11 @@ class Instruction:
     compiler_targets = ["exec_translation_test"]
 
     def edit(self, copy):
-        copy.before("runtime/plan/Instructions.def", "\n#undef DYNA_INSTRUCTION",
+        copy.before("runtime/plan/program/Instructions.def", "\n#undef DYNA_INSTRUCTION",
                     "\n// Gradients of what the layer updates start from nothing\n"
                     "DYNA_INSTRUCTION(CLEAR_GRADS, Layer, nothing, none,\n"
                     "                 writes(UpdatedGradients))\n")
-        order = "runtime/plan/OrderChecker.cpp"
+        order = "runtime/plan/verify/OrderChecker.cpp"
         copy.replace(order, "bool normed = false, updated = false, cast = false;",
                      "bool normed = false, updated = false, cast = false, cleared = false;")
         copy.after(order, "  case Instruction::GRAD_NORM:\n", "  case Instruction::CLEAR_GRADS:\n")
@@ -113,7 +113,7 @@ class Instruction:
                     "    return run.seat.clearGradients(i.layer);\n")
         add_executor_test(copy, "ClearGradientsTest.cpp")
         # Of a plan that updates nothing, so that gradients are those of one step.
-        copy.before("runtime/planner/ProgramWriter.cpp", "  add(Instruction::LOAD, 0, m);\n  for (int l = view_.firstLayer(); l < view_.endLayer(); ++l) {\n    waitForGather(l);\n    add(Instruction::FORWARD",
+        copy.before("runtime/planner/write/ProgramWriter.cpp", "  add(Instruction::LOAD, 0, m);\n  for (int l = view_.firstLayer(); l < view_.endLayer(); ++l) {\n    waitForGather(l);\n    add(Instruction::FORWARD",
                     "  const auto &list = program_.instructions;\n"
                     "  if (!options_.reduces() && std::none_of(list.begin(), list.end(), [](const Instruction &i) {\n"
                     "        return i.op == Instruction::FORWARD;\n"

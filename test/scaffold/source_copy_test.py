@@ -49,10 +49,10 @@ class SourceCopyTest(unittest.TestCase):
                 check_files(extension.kind, touched[1:] + ["runtime/another.h"], self.rows)
 
     def test_an_anchor_that_is_gone_is_noticed(self):
-        for edit in (lambda copy: copy.after("runtime/plan/Plan.h", "no such line\n", "more\n"),
-                     lambda copy: copy.after("runtime/plan/Plan.h", "int", "more\n"),
+        for edit in (lambda copy: copy.after("runtime/plan/program/Plan.h", "no such line\n", "more\n"),
+                     lambda copy: copy.after("runtime/plan/program/Plan.h", "int", "more\n"),
                      lambda copy: copy.after("runtime/plan/NoPlan.h", "", "more\n"),
-                     lambda copy: copy.new("runtime/plan/Plan.h", "")):
+                     lambda copy: copy.new("runtime/plan/program/Plan.h", "")):
             with self.assertRaises(Fault):
                 self.copy.apply(Careless(edit))
 

@@ -5,7 +5,7 @@
 #ifndef DYNA_TOOLS_DYNA_PLAN_COMPAREREPORTS_H
 #define DYNA_TOOLS_DYNA_PLAN_COMPAREREPORTS_H
 
-#include "runtime/planner/PlanReport.h"
+#include "runtime/planner/report/PlanReport.h"
 
 #include <string>
 #include <utility>

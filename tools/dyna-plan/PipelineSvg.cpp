@@ -5,8 +5,8 @@
 #include "tools/dyna-plan/PipelineSvg.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/InstructionTable.h"
-#include "runtime/planner/PlanReport.h"
+#include "runtime/plan/program/InstructionTable.h"
+#include "runtime/planner/report/PlanReport.h"
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 #ifndef DYNA_TOOLS_DYNA_PLAN_PIPELINESVG_H
 #define DYNA_TOOLS_DYNA_PLAN_PIPELINESVG_H
 
-#include "runtime/planner/StepReport.h"
+#include "runtime/planner/report/StepReport.h"
 
 #include <string>
 #include <vector>

@@ -6,7 +6,7 @@
 
 #include "runtime/base/FileId.h"
 #include "runtime/base/Text.h"
-#include "runtime/planner/Policy.h"
+#include "runtime/planner/graph/Policy.h"
 
 #include <functional>
 

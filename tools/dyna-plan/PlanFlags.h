@@ -6,8 +6,8 @@
 #define DYNA_TOOLS_DYNA_PLAN_PLANFLAGS_H
 
 #include "runtime/base/Status.h"
-#include "runtime/planner/Policy.h"
-#include "runtime/planner/schedules/Schedules.h"
+#include "runtime/planner/graph/Policy.h"
+#include "runtime/planner/order/schedules/Schedules.h"
 #include "llvm/Support/CommandLine.h"
 
 #include <string>

@@ -18,7 +18,7 @@
 #include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
 #include "runtime/cost/StoredScores.h"
-#include "runtime/planner/LackingCosts.h"
+#include "runtime/planner/estimate/LackingCosts.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"

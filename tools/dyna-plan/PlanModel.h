@@ -7,8 +7,8 @@
 
 #include "mlir/Support/LLVM.h"
 #include "runtime/cost/CostModel.h"
-#include "runtime/plan/Model.h"
-#include "runtime/plan/Strategy.h"
+#include "runtime/plan/model/Model.h"
+#include "runtime/plan/model/Strategy.h"
 #include "tools/dyna-plan/PlanFlags.h"
 
 #include <string>

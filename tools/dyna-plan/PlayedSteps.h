@@ -5,8 +5,8 @@
 #ifndef DYNA_TOOLS_DYNA_PLAN_PLAYEDSTEPS_H
 #define DYNA_TOOLS_DYNA_PLAN_PLAYEDSTEPS_H
 
-#include "runtime/planner/PlanReport.h"
-#include "runtime/planner/Policy.h"
+#include "runtime/planner/graph/Policy.h"
+#include "runtime/planner/report/PlanReport.h"
 #include "runtime/sim/PlanTrace.h"
 #include "tools/dyna-plan/CompareReports.h"
 #include "tools/dyna-plan/PipelineSvg.h"

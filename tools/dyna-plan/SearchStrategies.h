@@ -12,12 +12,12 @@
 namespace dyna {
 
 /// Searches one strategy for samples of these lengths on the devices of --cluster
-/// (runtime/planner/SearchSingles.h), and prints the best first. Returns the exit
+/// (runtime/planner/search/SearchSingles.h), and prints the best first. Returns the exit
 /// code.
 int searchStrategy(const PlanFlags &flags, const std::vector<int64_t> &lengths);
 
 /// Searches the strategies between which a step should switch by the lengths of its
-/// samples, and prints them (runtime/planner/ChooseStrategies.h). Returns the exit
+/// samples, and prints them (runtime/planner/search/ChooseStrategies.h). Returns the exit
 /// code.
 int searchSets(const PlanFlags &flags, std::vector<int64_t> lengths);
 

@@ -5,7 +5,7 @@
 #include "tools/dyna-plan/WhatFits.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/planner/SizedSteps.h"
+#include "runtime/planner/search/SizedSteps.h"
 
 #include <limits>
 #include <vector>

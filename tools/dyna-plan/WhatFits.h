@@ -6,7 +6,7 @@
 #define DYNA_TOOLS_DYNA_PLAN_WHATFITS_H
 
 #include "runtime/cost/CostModel.h"
-#include "runtime/planner/Policy.h"
+#include "runtime/planner/graph/Policy.h"
 
 #include <string>
 

@@ -14,7 +14,7 @@
 #include "runtime/base/FileId.h"
 #include "runtime/base/OutputFile.h"
 #include "runtime/base/Printable.h"
-#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/program/PlanFile.h"
 #include "tools/ToolSupport.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
@@ -91,7 +91,7 @@ static int print(ModuleOp module, StringRef output) {
   return write(output, text);
 }
 
-/// The bytes of a plan (runtime/plan/PlanFile.h) as an `exec.plan` of `module`,
+/// The bytes of a plan (runtime/plan/program/PlanFile.h) as an `exec.plan` of `module`,
 /// those of a step of several graphs as the `exec.plan`s of an `exec.step`.
 static LogicalResult addPlans(ModuleOp module, llvm::MemoryBufferRef bytes,
                               SmallVectorImpl<exec::PlanOp> &plans) {

@@ -19,7 +19,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cost/CostTable.h"
-#include "runtime/planner/PartitionMicroBatches.h"
+#include "runtime/planner/cut/PartitionMicroBatches.h"
 
 #include <algorithm>
 #include <cmath>

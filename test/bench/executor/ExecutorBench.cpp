@@ -10,7 +10,7 @@
 
 #include "runtime/executor/OpenProgram.h"
 #include "runtime/executor/RankTeam.h"
-#include "runtime/planner/Planner.h"
+#include "runtime/planner/graph/Planner.h"
 #include "runtime/transport/threads/ThreadTransport.h"
 #include "test/runtime/executor/TinyRun.h"
 

@@ -12,7 +12,7 @@
 #define DYNA_TEST_BENCH_EXECUTOR_SWITCHMEASURE_H
 
 #include "runtime/executor/SwitchCarrier.h"
-#include "runtime/planner/PlanSwitch.h"
+#include "runtime/planner/switch/PlanSwitch.h"
 #include "test/Patience.h"
 #include "test/bench/WideModel.h"
 #include "test/bench/transport/Measure.h"

@@ -5,9 +5,9 @@
 #include "test/bench/planner/AssignBench.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/planner/AssignStrategies.h"
-#include "runtime/planner/Policy.h"
-#include "runtime/planner/StrategyCandidates.h"
+#include "runtime/planner/graph/Policy.h"
+#include "runtime/planner/search/StrategyCandidates.h"
+#include "runtime/planner/step/AssignStrategies.h"
 #include "test/bench/planner/MicroBatchBench.h"
 #include "test/runtime/executor/TinyModel.h"
 

@@ -4,8 +4,8 @@
 
 #include "test/bench/planner/MicroBatchBench.h"
 #include "runtime/abi/Random.h"
-#include "runtime/planner/BalanceReplicas.h"
-#include "runtime/planner/PackForPipeline.h"
+#include "runtime/planner/cut/BalanceReplicas.h"
+#include "runtime/planner/cut/PackForPipeline.h"
 #include "test/runtime/planner/GridCosts.h"
 
 #include <algorithm>

@@ -12,10 +12,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/abi/Random.h"
-#include "runtime/plan/PlanFile.h"
-#include "runtime/plan/PlanVerifier.h"
-#include "runtime/planner/CutMiniBatch.h"
-#include "runtime/planner/Planner.h"
+#include "runtime/plan/program/PlanFile.h"
+#include "runtime/plan/verify/PlanVerifier.h"
+#include "runtime/planner/graph/CutMiniBatch.h"
+#include "runtime/planner/graph/Planner.h"
 #include "test/bench/planner/AssignBench.h"
 #include "test/bench/planner/LognormalLengths.h"
 #include "test/bench/planner/MicroBatchBench.h"

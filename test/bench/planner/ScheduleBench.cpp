@@ -15,9 +15,9 @@
 #include "test/bench/planner/ScheduleBench.h"
 
 #include "runtime/abi/Random.h"
-#include "runtime/planner/PipelineBounds.h"
-#include "runtime/planner/schedules/CyclicOrders.h"
-#include "runtime/planner/schedules/OrderSearch.h"
+#include "runtime/planner/order/PipelineBounds.h"
+#include "runtime/planner/order/schedules/CyclicOrders.h"
+#include "runtime/planner/order/schedules/OrderSearch.h"
 
 #include <algorithm>
 #include <chrono>

@@ -17,9 +17,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/PlanSwitch.h"
-#include "runtime/planner/SwitchBaselines.h"
-#include "runtime/planner/SwitchBounds.h"
+#include "runtime/planner/switch/PlanSwitch.h"
+#include "runtime/planner/switch/SwitchBaselines.h"
+#include "runtime/planner/switch/SwitchBounds.h"
 #include "test/runtime/planner/ModelSwitches.h"
 
 #include <algorithm>

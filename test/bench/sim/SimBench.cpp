@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/abi/Random.h"
-#include "runtime/planner/Planner.h"
+#include "runtime/planner/graph/Planner.h"
 #include "runtime/sim/PlanTimes.h"
 #include "test/runtime/executor/TinyModel.h"
 

@@ -4,10 +4,10 @@
 
 #include "dialects/exec/SwitchTranslation.h"
 #include "mlir/Parser/Parser.h"
-#include "runtime/plan/InstructionTable.h"
-#include "runtime/plan/PlanFile.h"
-#include "runtime/planner/PartitionLayers.h"
-#include "runtime/planner/Planner.h"
+#include "runtime/plan/program/InstructionTable.h"
+#include "runtime/plan/program/PlanFile.h"
+#include "runtime/planner/graph/PartitionLayers.h"
+#include "runtime/planner/graph/Planner.h"
 #include "test/runtime/executor/TinyModel.h"
 
 #include <gtest/gtest.h>

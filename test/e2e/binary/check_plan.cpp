@@ -10,9 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/plan/PlanFile.h"
-#include "runtime/plan/PlanVerifier.h"
-#include "runtime/planner/PartitionLayers.h"
+#include "runtime/plan/program/PlanFile.h"
+#include "runtime/plan/verify/PlanVerifier.h"
+#include "runtime/planner/graph/PartitionLayers.h"
 
 #include <cstdio>
 #include <cstdlib>

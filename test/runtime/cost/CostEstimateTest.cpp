@@ -3,7 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cost/CostModel.h"
-#include "runtime/planner/PartitionLayers.h"
+#include "runtime/planner/graph/PartitionLayers.h"
 #include "test/runtime/plan/TinyDegrees.h"
 
 #include <gmock/gmock.h>

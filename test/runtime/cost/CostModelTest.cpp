@@ -6,7 +6,7 @@
 
 #include "runtime/abi/Random.h"
 #include "runtime/cost/CostText.h"
-#include "runtime/planner/PartitionLayers.h"
+#include "runtime/planner/graph/PartitionLayers.h"
 #include "test/runtime/executor/TinyModel.h"
 
 #include <algorithm>

@@ -5,10 +5,10 @@
 #include "runtime/cost/StoredScores.h"
 
 #include "runtime/cost/CostModel.h"
-#include "runtime/plan/PlanVerifier.h"
-#include "runtime/plan/ProgramBlocks.h"
-#include "runtime/planner/Planner.h"
-#include "runtime/planner/RankMemory.h"
+#include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/plan/verify/PlanVerifier.h"
+#include "runtime/planner/graph/Planner.h"
+#include "runtime/planner/graph/RankMemory.h"
 #include "test/runtime/plan/TinyDegrees.h"
 
 #include <gmock/gmock.h>

@@ -20,7 +20,7 @@
 #include "test/runtime/transport/RendezvousTransport.h"
 
 #include "runtime/executor/RankTeam.h"
-#include "runtime/plan/PlanVerifier.h"
+#include "runtime/plan/verify/PlanVerifier.h"
 #include "runtime/transport/threads/ThreadTransport.h"
 #include "test/Patience.h"
 #include "test/runtime/executor/WholeParts.h"

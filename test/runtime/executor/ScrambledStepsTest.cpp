@@ -15,7 +15,7 @@
 #include "test/runtime/executor/SwitchedSteps.h"
 #include "test/runtime/plan/SwitchScrambler.h"
 
-#include "runtime/plan/InstructionTable.h"
+#include "runtime/plan/program/InstructionTable.h"
 
 #include <gmock/gmock.h>
 

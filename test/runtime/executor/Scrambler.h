@@ -11,9 +11,9 @@
 #ifndef DYNA_TEST_RUNTIME_EXECUTOR_SCRAMBLER_H
 #define DYNA_TEST_RUNTIME_EXECUTOR_SCRAMBLER_H
 
-#include "runtime/plan/ExecutableGraph.h"
-#include "runtime/plan/PersistentLayout.h"
-#include "runtime/plan/ProgramBlocks.h"
+#include "runtime/plan/graph/ExecutableGraph.h"
+#include "runtime/plan/graph/PersistentLayout.h"
+#include "runtime/plan/graph/ProgramBlocks.h"
 
 #include <algorithm>
 #include <map>

@@ -10,7 +10,7 @@
 
 #include "test/runtime/executor/StrategyRun.h"
 
-#include "runtime/plan/PlanVerifier.h"
+#include "runtime/plan/verify/PlanVerifier.h"
 
 #include <gmock/gmock.h>
 

@@ -6,10 +6,10 @@
 #define DYNA_TEST_RUNTIME_EXECUTOR_SWITCHEDSTEPS_H
 
 #include "runtime/executor/RankTeam.h"
-#include "runtime/planner/JoinPhases.h"
-#include "runtime/planner/PlacePhases.h"
-#include "runtime/planner/PlanSwitch.h"
-#include "runtime/planner/Planner.h"
+#include "runtime/planner/graph/Planner.h"
+#include "runtime/planner/place/PlacePhases.h"
+#include "runtime/planner/switch/PlanSwitch.h"
+#include "runtime/planner/write/JoinPhases.h"
 #include "runtime/transport/threads/ThreadTransport.h"
 #include "test/Patience.h"
 #include "test/runtime/executor/TinyRun.h"

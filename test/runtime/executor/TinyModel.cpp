@@ -9,7 +9,7 @@
 
 #include "runtime/abi/Kernels.h"
 #include "runtime/abi/Random.h"
-#include "runtime/plan/Bytes.h"
+#include "runtime/plan/model/Bytes.h"
 
 #include <cmath>
 #include <cstdio>

@@ -9,7 +9,7 @@
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/OpenProgram.h"
 #include "runtime/executor/Staging.h"
-#include "runtime/planner/Planner.h"
+#include "runtime/planner/graph/Planner.h"
 #include "test/runtime/device/TestDevice.h"
 #include "test/runtime/executor/TinyModel.h"
 #include "test/runtime/executor/WholeParts.h"

@@ -3,7 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/DescribeManifest.h"
+#include "runtime/plan/graph/DescribeManifest.h"
 #include "test/runtime/plan/TinyDegrees.h"
 
 #include <google/protobuf/util/json_util.h>

@@ -2,8 +2,8 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/plan/PlanVerifier.h"
-#include "runtime/plan/ProgramBlocks.h"
+#include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/plan/verify/PlanVerifier.h"
 #include "test/runtime/plan/PlanEditor.h"
 #include "test/runtime/plan/TinyPlans.h"
 

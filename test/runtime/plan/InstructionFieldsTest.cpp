@@ -3,8 +3,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/PlanVerifier.h"
-#include "runtime/plan/ProgramBlocks.h"
+#include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/plan/verify/PlanVerifier.h"
 #include "test/runtime/plan/TinyPlans.h"
 
 #include <gmock/gmock.h>

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/plan/Model.h"
+#include "runtime/plan/model/Model.h"
 #include "test/runtime/plan/TinyDegrees.h"
 
 #include <functional>

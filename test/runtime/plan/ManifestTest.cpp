@@ -3,9 +3,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/abi/Random.h"
-#include "runtime/plan/DescribeManifest.h"
-#include "runtime/plan/PersistentLayout.h"
-#include "runtime/planner/Planner.h"
+#include "runtime/plan/graph/DescribeManifest.h"
+#include "runtime/plan/graph/PersistentLayout.h"
+#include "runtime/planner/graph/Planner.h"
 #include "test/runtime/executor/TinyModel.h"
 
 #include <gmock/gmock.h>

@@ -5,7 +5,7 @@
 #ifndef DYNA_TEST_RUNTIME_PLAN_NAIVESWITCH_H
 #define DYNA_TEST_RUNTIME_PLAN_NAIVESWITCH_H
 
-#include "runtime/plan/SwitchPlan.h"
+#include "runtime/plan/graph/SwitchPlan.h"
 
 namespace dyna {
 

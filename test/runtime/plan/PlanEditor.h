@@ -5,7 +5,7 @@
 #ifndef DYNA_TEST_RUNTIME_PLAN_PLANEDITOR_H
 #define DYNA_TEST_RUNTIME_PLAN_PLANEDITOR_H
 
-#include "runtime/plan/ProgramBlocks.h"
+#include "runtime/plan/graph/ProgramBlocks.h"
 
 #include <gtest/gtest.h>
 

@@ -2,10 +2,10 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/plan/PlanVerifier.h"
-#include "runtime/plan/OrderChecker.h"
-#include "runtime/planner/AssignMemory.h"
-#include "runtime/planner/Planner.h"
+#include "runtime/plan/verify/PlanVerifier.h"
+#include "runtime/plan/verify/OrderChecker.h"
+#include "runtime/planner/graph/Planner.h"
+#include "runtime/planner/place/AssignMemory.h"
 #include "test/runtime/executor/TinyModel.h"
 #include "test/runtime/plan/PlanEditor.h"
 #include "test/runtime/plan/TinyPlans.h"

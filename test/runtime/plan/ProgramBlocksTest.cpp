@@ -2,8 +2,8 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/plan/ProgramBlocks.h"
-#include "runtime/plan/MemoryChecker.h"
+#include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/plan/verify/MemoryChecker.h"
 #include "test/runtime/plan/TinyPlans.h"
 
 #include <gmock/gmock.h>

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/plan/Strategy.h"
+#include "runtime/plan/model/Strategy.h"
 #include "test/runtime/plan/TinyPlans.h"
 
 #include <gmock/gmock.h>

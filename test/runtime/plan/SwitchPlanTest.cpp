@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/plan/SwitchPlan.h"
+#include "runtime/plan/graph/SwitchPlan.h"
 #include "gmock/gmock.h"
 
 using namespace dyna;

@@ -10,7 +10,7 @@
 #ifndef DYNA_TEST_RUNTIME_PLAN_SWITCHSCRAMBLER_H
 #define DYNA_TEST_RUNTIME_PLAN_SWITCHSCRAMBLER_H
 
-#include "runtime/plan/SwitchPlan.h"
+#include "runtime/plan/graph/SwitchPlan.h"
 
 #include <algorithm>
 #include <random>

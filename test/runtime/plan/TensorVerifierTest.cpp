@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/plan/PlanVerifier.h"
+#include "runtime/plan/verify/PlanVerifier.h"
 #include "test/runtime/plan/PlanEditor.h"
 #include "test/runtime/plan/TinyPlans.h"
 

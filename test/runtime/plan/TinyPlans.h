@@ -5,8 +5,8 @@
 #ifndef DYNA_TEST_RUNTIME_PLAN_TINYPLANS_H
 #define DYNA_TEST_RUNTIME_PLAN_TINYPLANS_H
 
-#include "runtime/planner/AssignMemory.h"
-#include "runtime/planner/Planner.h"
+#include "runtime/planner/graph/Planner.h"
+#include "runtime/planner/place/AssignMemory.h"
 #include "test/runtime/executor/TinyModel.h"
 
 #include <gtest/gtest.h>

@@ -2,10 +2,10 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/plan/ValuesAtHome.h"
+#include "runtime/plan/graph/ValuesAtHome.h"
 
-#include "runtime/plan/PersistentLayout.h"
-#include "runtime/plan/SwitchTable.h"
+#include "runtime/plan/graph/PersistentLayout.h"
+#include "runtime/plan/graph/SwitchTable.h"
 #include "test/runtime/plan/NaiveSwitch.h"
 #include "test/runtime/plan/TinyPlans.h"
 

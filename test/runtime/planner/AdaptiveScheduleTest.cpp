@@ -2,10 +2,10 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/PartitionMicroBatches.h"
-#include "runtime/planner/PipelineBounds.h"
-#include "runtime/planner/schedules/CyclicOrders.h"
-#include "runtime/planner/schedules/OrderSearch.h"
+#include "runtime/planner/cut/PartitionMicroBatches.h"
+#include "runtime/planner/order/PipelineBounds.h"
+#include "runtime/planner/order/schedules/CyclicOrders.h"
+#include "runtime/planner/order/schedules/OrderSearch.h"
 #include "test/runtime/planner/Draw.h"
 #include "test/runtime/planner/GridCosts.h"
 #include "test/runtime/planner/TimedOrders.h"

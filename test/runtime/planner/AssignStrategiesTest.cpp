@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/AssignStrategies.h"
+#include "runtime/planner/step/AssignStrategies.h"
 
 #include "runtime/base/Text.h"
 #include "test/runtime/planner/Draw.h"

@@ -2,11 +2,11 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/ChooseRecompute.h"
+#include "runtime/planner/graph/ChooseRecompute.h"
 
-#include "runtime/plan/PlanVerifier.h"
-#include "runtime/planner/PipelineTimes.h"
-#include "runtime/planner/Planner.h"
+#include "runtime/plan/verify/PlanVerifier.h"
+#include "runtime/planner/graph/Planner.h"
+#include "runtime/planner/order/PipelineTimes.h"
 #include "test/runtime/executor/TinyModel.h"
 #include "test/runtime/planner/Draw.h"
 

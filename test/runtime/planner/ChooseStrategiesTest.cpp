@@ -2,12 +2,12 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/ChooseStrategies.h"
+#include "runtime/planner/search/ChooseStrategies.h"
 
 #include "runtime/base/Text.h"
 
-#include "runtime/planner/LengthRanges.h"
-#include "runtime/planner/StepRegions.h"
+#include "runtime/planner/request/LengthRanges.h"
+#include "runtime/planner/step/StepRegions.h"
 #include "test/runtime/plan/TinyPlans.h"
 #include "test/runtime/planner/TwoNodes.h"
 

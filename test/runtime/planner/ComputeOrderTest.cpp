@@ -2,14 +2,14 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/ComputeOrder.h"
+#include "runtime/planner/write/ComputeOrder.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/InstructionTable.h"
-#include "runtime/plan/PlanFile.h"
-#include "runtime/plan/PlanVerifier.h"
-#include "runtime/planner/PartitionLayers.h"
-#include "runtime/planner/RankMemory.h"
+#include "runtime/plan/program/InstructionTable.h"
+#include "runtime/plan/program/PlanFile.h"
+#include "runtime/plan/verify/PlanVerifier.h"
+#include "runtime/planner/graph/PartitionLayers.h"
+#include "runtime/planner/graph/RankMemory.h"
 #include "test/runtime/plan/TinyPlans.h"
 #include "test/runtime/planner/Draw.h"
 

@@ -2,13 +2,13 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/CutMiniBatch.h"
+#include "runtime/planner/graph/CutMiniBatch.h"
 #include "runtime/abi/Random.h"
-#include "runtime/plan/PlanVerifier.h"
-#include "runtime/planner/ChooseRecompute.h"
-#include "runtime/planner/Planner.h"
-#include "runtime/planner/StageMemory.h"
-#include "runtime/planner/StageTables.h"
+#include "runtime/plan/verify/PlanVerifier.h"
+#include "runtime/planner/estimate/StageMemory.h"
+#include "runtime/planner/estimate/StageTables.h"
+#include "runtime/planner/graph/ChooseRecompute.h"
+#include "runtime/planner/graph/Planner.h"
 #include "test/runtime/executor/TinyModel.h"
 
 #include <gmock/gmock.h>

@@ -5,7 +5,7 @@
 #ifndef DYNA_TEST_RUNTIME_PLANNER_DESCRIBERANGES_H
 #define DYNA_TEST_RUNTIME_PLANNER_DESCRIBERANGES_H
 
-#include "runtime/planner/LengthRanges.h"
+#include "runtime/planner/request/LengthRanges.h"
 
 namespace dyna {
 

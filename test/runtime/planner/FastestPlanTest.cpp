@@ -8,8 +8,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/PlanVerifier.h"
-#include "runtime/planner/Planner.h"
+#include "runtime/plan/verify/PlanVerifier.h"
+#include "runtime/planner/graph/Planner.h"
 #include "runtime/sim/PlanTimes.h"
 #include "test/runtime/plan/TinyPlans.h"
 #include "test/runtime/planner/Draw.h"

@@ -5,7 +5,7 @@
 #ifndef DYNA_TEST_RUNTIME_PLANNER_GRIDCOSTS_H
 #define DYNA_TEST_RUNTIME_PLANNER_GRIDCOSTS_H
 
-#include "runtime/planner/PartitionMicroBatches.h"
+#include "runtime/planner/cut/PartitionMicroBatches.h"
 
 #include <algorithm>
 #include <cmath>

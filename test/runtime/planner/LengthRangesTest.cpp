@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/LengthRanges.h"
+#include "runtime/planner/request/LengthRanges.h"
 #include "runtime/base/Text.h"
 #include "test/runtime/planner/DescribeRanges.h"
 

@@ -2,10 +2,10 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/plan/PlanVerifier.h"
-#include "runtime/planner/CutMiniBatch.h"
-#include "runtime/planner/PipelineTimes.h"
-#include "runtime/planner/RankMemory.h"
+#include "runtime/plan/verify/PlanVerifier.h"
+#include "runtime/planner/graph/CutMiniBatch.h"
+#include "runtime/planner/graph/RankMemory.h"
+#include "runtime/planner/order/PipelineTimes.h"
 #include "test/runtime/executor/TinyModel.h"
 #include "test/runtime/planner/Draw.h"
 

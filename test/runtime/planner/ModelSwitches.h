@@ -10,8 +10,8 @@
 #ifndef DYNA_TEST_RUNTIME_PLANNER_MODELSWITCHES_H
 #define DYNA_TEST_RUNTIME_PLANNER_MODELSWITCHES_H
 
-#include "runtime/plan/SwitchPlan.h"
-#include "runtime/planner/SwitchNetwork.h"
+#include "runtime/plan/graph/SwitchPlan.h"
+#include "runtime/planner/switch/SwitchNetwork.h"
 #include "test/runtime/planner/Draw.h"
 
 #include <string>

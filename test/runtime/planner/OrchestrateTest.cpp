@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/Orchestrate.h"
+#include "runtime/planner/step/Orchestrate.h"
 
 #include "test/runtime/plan/NaiveSwitch.h"
 #include "test/runtime/plan/TinyPlans.h"

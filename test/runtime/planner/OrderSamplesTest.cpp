@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/OrderSamples.h"
+#include "runtime/planner/cut/OrderSamples.h"
 #include "runtime/abi/Random.h"
 
 #include <gmock/gmock.h>

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/PackForPipeline.h"
+#include "runtime/planner/cut/PackForPipeline.h"
 #include "runtime/abi/Random.h"
 
 #include <gmock/gmock.h>

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/PackMicroBatches.h"
+#include "runtime/planner/cut/PackMicroBatches.h"
 #include "runtime/abi/Random.h"
 
 #include <gmock/gmock.h>

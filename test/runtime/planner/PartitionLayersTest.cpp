@@ -2,10 +2,10 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/PartitionLayers.h"
+#include "runtime/planner/graph/PartitionLayers.h"
 
 #include "runtime/abi/Random.h"
-#include "runtime/planner/DealSamples.h"
+#include "runtime/planner/cut/DealSamples.h"
 
 #include <algorithm>
 #include <functional>

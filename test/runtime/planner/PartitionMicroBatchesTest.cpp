@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/PartitionMicroBatches.h"
+#include "runtime/planner/cut/PartitionMicroBatches.h"
 #include "runtime/abi/Random.h"
 #include "test/runtime/planner/GridCosts.h"
 

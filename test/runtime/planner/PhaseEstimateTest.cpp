@@ -2,11 +2,11 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/PhaseEstimate.h"
+#include "runtime/planner/estimate/PhaseEstimate.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/planner/PlanReport.h"
-#include "runtime/planner/Planner.h"
+#include "runtime/planner/graph/Planner.h"
+#include "runtime/planner/report/PlanReport.h"
 #include "test/runtime/plan/TinyPlans.h"
 #include "test/runtime/planner/Draw.h"
 

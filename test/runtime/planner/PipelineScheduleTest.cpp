@@ -2,10 +2,10 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/PipelineSchedule.h"
+#include "runtime/planner/write/PipelineSchedule.h"
 
 #include "runtime/abi/Random.h"
-#include "runtime/planner/PipelineTimes.h"
+#include "runtime/planner/order/PipelineTimes.h"
 
 #include <algorithm>
 #include <gmock/gmock.h>

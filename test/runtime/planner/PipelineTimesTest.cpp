@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/PipelineBounds.h"
+#include "runtime/planner/order/PipelineBounds.h"
 #include "test/runtime/planner/TimedOrders.h"
 
 #include <gmock/gmock.h>

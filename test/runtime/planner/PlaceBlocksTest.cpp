@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/PlaceBlocks.h"
+#include "runtime/planner/place/PlaceBlocks.h"
 #include "runtime/abi/Random.h"
 
 #include <gtest/gtest.h>

@@ -2,12 +2,12 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/PlanReport.h"
+#include "runtime/planner/report/PlanReport.h"
 
 #include "runtime/base/JsonReader.h"
 #include "runtime/base/Text.h"
-#include "runtime/plan/PersistentLayout.h"
-#include "runtime/planner/Planner.h"
+#include "runtime/plan/graph/PersistentLayout.h"
+#include "runtime/planner/graph/Planner.h"
 #include "test/runtime/plan/TinyPlans.h"
 
 #include <gmock/gmock.h>

@@ -2,11 +2,11 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/PlanSwitch.h"
-#include "runtime/planner/SwitchBaselines.h"
-#include "runtime/planner/SwitchBounds.h"
-#include "runtime/planner/SwitchTimes.h"
-#include "runtime/planner/switches/DealRoutes.h"
+#include "runtime/planner/switch/PlanSwitch.h"
+#include "runtime/planner/switch/SwitchBaselines.h"
+#include "runtime/planner/switch/SwitchBounds.h"
+#include "runtime/planner/switch/SwitchTimes.h"
+#include "runtime/planner/switch/routes/DealRoutes.h"
 #include "test/runtime/plan/SwitchScrambler.h"
 #include "test/runtime/planner/ModelSwitches.h"
 #include "test/runtime/planner/SwitchCases.h"

@@ -2,11 +2,11 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/Planner.h"
+#include "runtime/planner/graph/Planner.h"
 #include "runtime/abi/Random.h"
-#include "runtime/plan/PlanFile.h"
-#include "runtime/plan/PlanVerifier.h"
-#include "runtime/plan/ProgramBlocks.h"
+#include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/plan/program/PlanFile.h"
+#include "runtime/plan/verify/PlanVerifier.h"
 #include "test/runtime/executor/TinyModel.h"
 #include "test/runtime/plan/TinyPlans.h"
 

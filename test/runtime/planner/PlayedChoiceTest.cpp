@@ -2,11 +2,11 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/ChooseStrategies.h"
+#include "runtime/planner/search/ChooseStrategies.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/planner/LengthRanges.h"
-#include "runtime/planner/SizedSteps.h"
+#include "runtime/planner/request/LengthRanges.h"
+#include "runtime/planner/search/SizedSteps.h"
 #include "test/runtime/plan/TinyPlans.h"
 
 #include <gtest/gtest.h>

@@ -2,9 +2,9 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/Policy.h"
+#include "runtime/planner/graph/Policy.h"
 
-#include "runtime/planner/StageCosts.h"
+#include "runtime/planner/estimate/StageCosts.h"
 #include "test/runtime/executor/TinyModel.h"
 
 #include <algorithm>

@@ -2,10 +2,10 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/StageMemory.h"
-#include "runtime/planner/CutMiniBatch.h"
-#include "runtime/planner/Planner.h"
-#include "runtime/planner/StageTables.h"
+#include "runtime/planner/estimate/StageMemory.h"
+#include "runtime/planner/estimate/StageTables.h"
+#include "runtime/planner/graph/CutMiniBatch.h"
+#include "runtime/planner/graph/Planner.h"
 #include "test/runtime/executor/TinyModel.h"
 #include "test/runtime/plan/TinyPlans.h"
 #include "test/runtime/planner/Draw.h"

@@ -2,10 +2,10 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/StepRegions.h"
-#include "runtime/planner/StepReport.h"
+#include "runtime/planner/report/StepReport.h"
+#include "runtime/planner/step/StepRegions.h"
 
-#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/program/PlanFile.h"
 #include "test/runtime/plan/TinyPlans.h"
 
 #include <gmock/gmock.h>

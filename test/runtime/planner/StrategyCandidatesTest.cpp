@@ -2,14 +2,14 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/StrategyCandidates.h"
+#include "runtime/planner/search/StrategyCandidates.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/PersistentLayout.h"
-#include "runtime/plan/SwitchTable.h"
-#include "runtime/planner/Policy.h"
-#include "runtime/planner/RankMemory.h"
-#include "runtime/planner/SwitchBounds.h"
+#include "runtime/plan/graph/PersistentLayout.h"
+#include "runtime/plan/graph/SwitchTable.h"
+#include "runtime/planner/graph/Policy.h"
+#include "runtime/planner/graph/RankMemory.h"
+#include "runtime/planner/switch/SwitchBounds.h"
 #include "test/runtime/plan/TinyPlans.h"
 #include "test/runtime/planner/Draw.h"
 #include "test/runtime/planner/TwoNodes.h"

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/StrategySearch.h"
+#include "runtime/planner/search/StrategySearch.h"
 
 #include "test/runtime/planner/Draw.h"
 

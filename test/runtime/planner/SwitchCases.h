@@ -5,9 +5,9 @@
 #ifndef DYNA_TEST_RUNTIME_PLANNER_SWITCHCASES_H
 #define DYNA_TEST_RUNTIME_PLANNER_SWITCHCASES_H
 
-#include "runtime/plan/SwitchPlan.h"
-#include "runtime/planner/PlanSwitch.h"
-#include "runtime/planner/SwitchNetwork.h"
+#include "runtime/plan/graph/SwitchPlan.h"
+#include "runtime/planner/switch/PlanSwitch.h"
+#include "runtime/planner/switch/SwitchNetwork.h"
 #include "test/runtime/planner/Draw.h"
 
 #include <string>

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/SwitchTimes.h"
+#include "runtime/planner/switch/SwitchTimes.h"
 
 #include "test/runtime/planner/SwitchCases.h"
 

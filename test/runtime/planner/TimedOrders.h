@@ -5,7 +5,7 @@
 #ifndef DYNA_TEST_RUNTIME_PLANNER_TIMEDORDERS_H
 #define DYNA_TEST_RUNTIME_PLANNER_TIMEDORDERS_H
 
-#include "runtime/planner/PipelineTimes.h"
+#include "runtime/planner/order/PipelineTimes.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include "runtime/sim/PlanTimes.h"
 
 #include "runtime/abi/Random.h"
-#include "runtime/plan/InstructionTable.h"
+#include "runtime/plan/program/InstructionTable.h"
 #include "test/runtime/sim/TimedPlans.h"
 
 #include <algorithm>

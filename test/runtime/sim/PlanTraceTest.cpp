@@ -5,7 +5,7 @@
 #include "runtime/sim/PlanTrace.h"
 
 #include "runtime/base/JsonReader.h"
-#include "runtime/plan/ProgramBlocks.h"
+#include "runtime/plan/graph/ProgramBlocks.h"
 #include "runtime/sim/PlanMemory.h"
 #include "test/runtime/base/TraceNesting.h"
 #include "test/runtime/sim/TimedPlans.h"

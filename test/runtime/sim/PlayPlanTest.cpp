@@ -4,8 +4,8 @@
 
 #include "test/runtime/sim/RandomPlan.h"
 
-#include "runtime/plan/InstructionTable.h"
-#include "runtime/plan/ProgramBlocks.h"
+#include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/plan/program/InstructionTable.h"
 
 #include <algorithm>
 #include <cmath>

@@ -6,8 +6,8 @@
 #define DYNA_TEST_RUNTIME_SIM_TIMEDPLANS_H
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/PlanVerifier.h"
-#include "runtime/planner/Planner.h"
+#include "runtime/plan/verify/PlanVerifier.h"
+#include "runtime/planner/graph/Planner.h"
 #include "runtime/sim/PlanTimes.h"
 #include "test/runtime/plan/TinyPlans.h"
 

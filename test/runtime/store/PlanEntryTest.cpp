@@ -5,9 +5,9 @@
 #include "runtime/store/PlanEntry.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/StepVerifier.h"
-#include "runtime/planner/JoinPhases.h"
-#include "runtime/planner/PlacePhases.h"
+#include "runtime/plan/verify/StepVerifier.h"
+#include "runtime/planner/place/PlacePhases.h"
+#include "runtime/planner/write/JoinPhases.h"
 #include "test/runtime/plan/NaiveSwitch.h"
 #include "test/runtime/plan/TinyPlans.h"
 

@@ -2,8 +2,8 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/train/CommandLine.h"
-#include "runtime/planner/RecomputeModes.h"
+#include "runtime/train/flags/CommandLine.h"
+#include "runtime/planner/request/RecomputeModes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/train/Initialize.h"
+#include "runtime/train/open/Initialize.h"
 #include "runtime/abi/Random.h"
 
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/train/MeasureLinks.h"
+#include "runtime/train/profile/MeasureLinks.h"
 
 #include "runtime/cost/Cluster.h"
 #include "runtime/cost/CostTable.h"

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/train/MemoryNeed.h"
+#include "runtime/train/open/MemoryNeed.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,9 +2,9 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/train/PlanAhead.h"
+#include "runtime/train/plans/PlanAhead.h"
 
-#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/program/PlanFile.h"
 #include "test/Patience.h"
 #include "test/runtime/executor/TinyRun.h"
 

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/train/ProfileGrid.h"
+#include "runtime/train/profile/ProfileGrid.h"
 
 #include "runtime/cost/CostText.h"
 

@@ -2,11 +2,11 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/train/Progress.h"
+#include "runtime/train/files/Progress.h"
 #include "runtime/base/Files.h"
 #include "runtime/base/JsonReader.h"
 #include "runtime/base/Text.h"
-#include "runtime/train/Summary.h"
+#include "runtime/train/loop/Summary.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/train/RunBeacon.h"
+#include "runtime/train/plans/RunBeacon.h"
 
 #include "test/runtime/store/MemoryStore.h"
 

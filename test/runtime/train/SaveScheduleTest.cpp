@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/train/SaveSchedule.h"
+#include "runtime/train/flags/SaveSchedule.h"
 
 #include <gtest/gtest.h>
 

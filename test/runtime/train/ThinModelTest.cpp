@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/train/Profile.h"
+#include "runtime/train/profile/Profile.h"
 
 #include "test/runtime/executor/TinyModel.h"
 

@@ -5,9 +5,9 @@
 #include "test/runtime/train/TrainProgram.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/InstructionTable.h"
-#include "runtime/plan/PlanFile.h"
-#include "runtime/plan/PlanVerifier.h"
+#include "runtime/plan/program/InstructionTable.h"
+#include "runtime/plan/program/PlanFile.h"
+#include "runtime/plan/verify/PlanVerifier.h"
 #include "test/runtime/base/TraceNesting.h"
 #include "test/runtime/executor/TinyRun.h"
 

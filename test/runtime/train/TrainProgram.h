@@ -9,7 +9,7 @@
 #include "runtime/base/Files.h"
 #include "runtime/base/JsonReader.h"
 #include "runtime/base/OutputFile.h"
-#include "runtime/train/Checkpointing.h"
+#include "runtime/train/session/Checkpointing.h"
 #include "test/Patience.h"
 
 #include <gmock/gmock.h>

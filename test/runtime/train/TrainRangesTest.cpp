@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/train/SearchRanges.h"
+#include "runtime/train/open/SearchRanges.h"
 #include "test/runtime/base/TraceNesting.h"
 #include "test/runtime/executor/TinyModel.h"
 #include "test/runtime/train/TrainProgram.h"

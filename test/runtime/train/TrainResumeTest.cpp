@@ -4,7 +4,7 @@
 
 #include "test/runtime/train/TrainProgram.h"
 
-#include "runtime/train/SavedConfig.h"
+#include "runtime/train/files/SavedConfig.h"
 
 using namespace dyna;
 using namespace dyna::test;

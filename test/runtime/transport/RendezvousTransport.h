@@ -6,7 +6,7 @@
 // another: a start returns when the exchange is done, so that a send blocks until
 // its receive has been started, and two groups cannot overtake each other. The
 // strictest that a backend may be; plans must run on it all the same (P11 of
-// runtime/plan/PlanVerifier.h).
+// runtime/plan/verify/PlanVerifier.h).
 // Where rows land late, what they are added to is read at the start and written
 // by the wait, as a backend may: what somebody else adds between is lost.
 //

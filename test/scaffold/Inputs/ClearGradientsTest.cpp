@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/plan/PlanFile.h"
+#include "runtime/plan/program/PlanFile.h"
 #include "test/runtime/executor/TinyRun.h"
 
 #include <gmock/gmock.h>

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/schedules/Schedules.h"
+#include "runtime/planner/order/schedules/Schedules.h"
 
 #include <algorithm>
 

@@ -1,0 +1,199 @@
+//===- ExecutableGraph.h - Which rank holds what ----------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A model under a strategy, as data: the mesh, the layers of each stage, and
+// for every parameter the stages that hold it and how it is split there. No
+// code depends on it, so that another cut or another number of replicas needs
+// no compiler.
+//
+//     dp=2, tp=1, pp=2, five layers, layers=3+2, wte tied:
+//
+//     rank   d p    layers         holds wte   reduces wte with
+//     0      0 0    emb h.0 h.1    yes         0 1 2 3
+//     1      0 1    h.2 head       yes         0 1 2 3
+//     2      1 0    emb h.0 h.1    yes         0 1 2 3
+//     3      1 1    h.2 head       yes         0 1 2 3
+//
+// The *holders* of a parameter, as one rank sees them, are the ranks that have
+// the same part of it and add to one gradient, itself included: all replicas,
+// on all stages that use it, and the tensor-parallel ranks whose gradients are
+// parts of a sum. They sum their gradients. Without ZeRO all of them then
+// update it alike; with it, each updates its own rows (dealt as in
+// runtime/abi/Collectives.h, in the order of the holders) and collects the
+// others' before the next forward.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLAN_EXECUTABLEGRAPH_H
+#define DYNA_RUNTIME_PLAN_EXECUTABLEGRAPH_H
+
+#include "runtime/layout/Layout.h"
+#include "runtime/layout/Move.h"
+#include "runtime/plan/graph/RankView.h"
+#include "runtime/plan/model/Strategy.h"
+
+#include <tuple>
+
+namespace dyna {
+
+/// Refuses more stages than layers, and stages that have other layers together
+/// than the model; stages whose layers are still to be chosen are fine.
+Status checkStages(const Strategy &strategy, int layers);
+
+/// A strategy whose stages have layers, without its own name.
+std::string graphName(Strategy strategy);
+
+/// The ranks of a strategy along its axes, in its order.
+StatusOr<Mesh> meshOf(const Strategy &strategy);
+
+class ExecutableGraph {
+public:
+  /// `strategy.layers` must be given unless pp is 1 (the planner's
+  /// `chooseLayers` does that). `model` must outlive the graph. Fails where the
+  /// strategy does not fit the model or what was compiled.
+  static StatusOr<ExecutableGraph> create(const Model &model,
+                                          Strategy strategy);
+
+  struct Place {
+    int replica, stage, shard; ///< coordinates on dp, pp, tp
+  };
+  struct Stage {
+    int firstLayer, endLayer;
+  };
+
+  const Model &model() const { return *model_; }
+  const Strategy &strategy() const { return strategy_; }
+  /// Its strategy with the cut, whatever people call it: by which plans name it.
+  const std::string &name() const { return name_; }
+  const Mesh &mesh() const { return mesh_; }
+  int ranks() const { return strategy_.ranks(); }
+  const Place &placeOf(int rank) const { return places_[rank]; }
+  int rankAt(const Place &place) const;
+  /// The other end of a message: the rank of the same replica and shard as many
+  /// stages on.
+  int peerOf(int rank, int stagesOn) const {
+    Place place = placeOf(rank);
+    place.stage += stagesOn;
+    return rankAt(place);
+  }
+
+  int replicas() const { return strategy_.dp; }
+  int ranksPerReplica() const { return strategy_.pp * strategy_.tp; }
+  /// Stage by stage the shards, whatever the ranks' own numbers are.
+  int indexInReplica(int rank) const {
+    const Place &place = placeOf(rank);
+    return place.stage * strategy_.tp + place.shard;
+  }
+
+  int stages() const { return strategy_.pp; }
+  const Stage &stage(int index) const { return stages_[index]; }
+  int stageOf(int layer) const;
+  /// Stages that use the parameter, in order.
+  const std::vector<int> &stagesOf(int parameter) const {
+    return stagesOf_[parameter];
+  }
+  /// A parameter on several stages is exchanged apart from all others, in a
+  /// group of its own: each stage comes to it in the order of its own layers.
+  bool spansStages(int parameter) const {
+    return stagesOf_[parameter].size() > 1;
+  }
+  /// How the parameter is split over the ranks of one stage.
+  const Layout &layout(int parameter) const { return layouts_[parameter]; }
+  /// The ranks that differ from `rank` only in these parts of the mesh.
+  std::vector<int> groupOf(int rank, const AxisParts &parts) const;
+  /// The group of `rank` that layer functions call `index`: DYNA_GROUP_*, then
+  /// those of the manifest. Of another tensor degree it is the rank alone.
+  int compiledGroups() const;
+  std::vector<int> compiledGroup(int rank, int index) const;
+
+  /// The holders of a parameter that `rank` holds too, replica by replica and
+  /// stage by stage.
+  std::vector<int> holders(int parameter, int rank) const;
+  /// How many they are, and where `rank` is among them: -1 where it does not
+  /// hold the parameter. Does not list them.
+  struct HolderIndex {
+    int64_t index, count;
+  };
+  HolderIndex holderIndex(int parameter, int rank) const;
+  /// Lists of holders that together have every element of a parameter once.
+  std::vector<std::vector<int>> copiesOf(int parameter) const;
+  //===--------------------------------------------------------------------===//
+  // Boxes of a parameter's logical tensor, as rows and columns (a scalar is one
+  // row): what moves start from and lead to (runtime/layout/Move.h)
+  //===--------------------------------------------------------------------===//
+
+  /// Of every rank that holds it.
+  std::vector<RankBox> boxes(int parameter) const;
+  /// What is up to date behind a plan: with ZeRO the rows that each updates.
+  std::vector<RankBox> currentBoxes(int parameter) const;
+  /// Of the ranks whose gradients together are the gradient.
+  std::vector<RankBox> summandBoxes(int parameter) const;
+
+  /// Ranks that exchange parameters, of this one or of all that stay on one
+  /// stage (-1).
+  struct HolderGroup {
+    std::vector<int> ranks;
+    int parameter;
+    bool operator<(const HolderGroup &other) const {
+      return std::tie(ranks, parameter) <
+             std::tie(other.ranks, other.parameter);
+    }
+  };
+  /// Every group of holders once, in an order that all ranks share; some are of
+  /// one rank. Listed once, as a group is as long as there are replicas.
+  const std::vector<HolderGroup> &holderGroups() const { return holderGroups_; }
+  /// Which of them `rank` is in for a parameter that it holds.
+  int holderGroup(int parameter, int rank) const {
+    return holderGroupOf_[parameter][indexInReplica(rank)];
+  }
+
+  /// The model as one rank sees it; made anew.
+  RankView rankView(int rank) const;
+  /// The view of the rank with the same stage and shard in replica 0. What a
+  /// rank itself sees differs only in the rows that it updates.
+  const RankView &replicaView(int rank) const {
+    return replicaViews_[indexInReplica(rank)];
+  }
+
+private:
+  ExecutableGraph(const Model &model, Strategy strategy, Mesh mesh)
+      : model_(&model), strategy_(std::move(strategy)),
+        name_(graphName(strategy_)), mesh_(std::move(mesh)),
+        dp_(mesh_.wholeAxis(*mesh_.findAxis("dp"))),
+        pp_(mesh_.wholeAxis(*mesh_.findAxis("pp"))),
+        tp_(mesh_.wholeAxis(*mesh_.findAxis("tp"))) {
+    placeRanks();
+  }
+  Status chooseDegree();
+  void placeRanks();
+  void placeParameters();
+  void groupHolders();
+  std::vector<int> copyGroups(int parameter) const;
+  void splitParameter(int parameter, const plan::ParameterSplit &split);
+  Box boxOf(int parameter, int rank) const;
+  /// A factor of the tensor-parallel axis as a part of the mesh.
+  AxisPart tensorPart(const plan::AxisPart &part) const {
+    return {tp_.axis, part.stride(), part.size()};
+  }
+
+  const Model *model_;
+  Strategy strategy_;
+  std::string name_;
+  Mesh mesh_;
+  AxisPart dp_, pp_, tp_;     ///< whole axes of the mesh
+  std::vector<Place> places_; ///< of each rank
+  std::vector<Stage> stages_;
+  std::vector<std::vector<int>> stagesOf_;
+  int degree_ = -1; ///< index into Manifest.degrees
+  std::vector<Layout> layouts_;
+  std::vector<AxisParts> partial_; ///< of each parameter's gradient
+  std::vector<HolderGroup> holderGroups_;
+  /// By parameter and rank of a replica; -1 where it is not held.
+  std::vector<std::vector<int>> holderGroupOf_;
+  std::vector<RankView> replicaViews_;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLAN_EXECUTABLEGRAPH_H

@@ -1,0 +1,97 @@
+//===- PersistentLayout.h - Where parameters lie ----------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The persistent part of a rank's arena: masters, copies in the compute type,
+// gradients and optimizer state. The binary places them by this function, and
+// compile-time memory reports print the same numbers.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLAN_PERSISTENTLAYOUT_H
+#define DYNA_RUNTIME_PLAN_PERSISTENTLAYOUT_H
+
+#include "runtime/plan/graph/RankView.h"
+#include "runtime/plan/program/Plan.h"
+
+#include <vector>
+
+namespace dyna {
+
+/// The tensors of a parameter.
+enum class ParameterPart { Master, Copy, Gradient, FirstMoment, SecondMoment };
+
+/// What layer functions read: the copy where there is one.
+inline ParameterPart valuePart(const Model &model, int parameter) {
+  return model.hasCopy(parameter) ? ParameterPart::Copy : ParameterPart::Master;
+}
+/// As it lies in an arena.
+plan::ElementType typeOf(const Model &model, int parameter, ParameterPart part);
+
+/// Byte offsets from the start of the arena; -1: not there.
+struct ParameterPlace {
+  int64_t master = -1;
+  int64_t copy = -1; ///< only where the compute type is another
+  int64_t gradient = -1;
+  int64_t m = -1;
+  int64_t v = -1;
+};
+
+struct PersistentLayout {
+  std::vector<ParameterPlace> parameters;
+  int64_t bytes = 0;
+};
+
+/// What of the parameters a rank has, beside what layer functions read: bits.
+enum class Persistent {
+  Values = 0,    ///< nothing: brought from another graph, for evaluation
+  Masters = 1,   ///< the masters, where layers read a copy of them
+  Gradients = 2, ///< of a graph whose values come and whose gradients go
+  Moments = 4,
+  Training = Masters | Gradients | Moments
+};
+constexpr bool includes(Persistent has, Persistent what) {
+  return (static_cast<int>(what) & ~static_cast<int>(has)) == 0;
+}
+
+/// The least that a rank must have for an instruction.
+Persistent neededFor(plan::Instruction::Op op);
+/// "masters and moments", "no more than the values that layer functions read".
+std::string describePersistent(Persistent persistent);
+
+/// Equal parts lie together: all masters, all copies, all gradients, all m, all
+/// v, of the parameters that the view holds, in each part matrices before
+/// vectors, in the order of the manifest. m, v and masters beside a copy
+/// have only the rows that the view updates. The first byte is the arena's
+/// `begin`. `rowsAtHome`: of each parameter, -1 unless its values lie elsewhere
+/// (ValuesAtHome.h); empty: none do.
+PersistentLayout persistentLayout(const RankView &view,
+                                  Persistent persistent = Persistent::Training,
+                                  int64_t begin = 0,
+                                  const std::vector<int64_t> &rowsAtHome = {});
+
+/// The block of a micro-batch that LOAD fills beside the token ids, which go to
+/// the first layer's input. Offsets count from the block's start; tables that are
+/// not there have -1.
+struct BatchLayout {
+  /// dyna_row_runs; there is room for as many runs as rows.
+  struct Runs {
+    int64_t rows = -1;   ///< i32 [tq]
+    int64_t starts = -1; ///< i32 [tq + 1]
+  };
+  int64_t targets = 0;     ///< i32 [tq]
+  int64_t segments = 0;    ///< dyna_segment [s]
+  int64_t rowSample = 0;   ///< i64 [tq]
+  int64_t rowPosition = 0; ///< i64 [tq]
+  int64_t offsets = -1;    ///< i32 [s + 1]
+  Runs tokenRuns, positionRuns;
+  int64_t targetRows = -1; ///< i32 [tq]
+  int64_t bytes = 0;
+};
+
+/// `tables`: those that compiled code asks for (DYNA_BATCH_*).
+BatchLayout batchLayout(const Extent &extent, uint32_t tables);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLAN_PERSISTENTLAYOUT_H

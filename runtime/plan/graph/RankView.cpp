@@ -1,0 +1,118 @@
+//===- RankView.cpp - What one rank has of a model ------------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/graph/RankView.h"
+
+#include "runtime/abi/Collectives.h"
+
+#include <algorithm>
+
+namespace dyna {
+
+RankView::RankView(const Model &model, RankPart part)
+    : model_(&model), part_(std::move(part)), elements_(model.parameters()),
+      owners_(model.parameters(), -1) {
+  for (int p = 0; p < parameters(); ++p)
+    elements_[p] = model.elements(p);
+  for (int l = 0; l < layers(); ++l)
+    for (int slot = 0; slot < layer(l).parameters_size(); ++slot) {
+      int p = layer(l).parameters(slot);
+      if (owners_[p] < 0 && hasLayer(l))
+        owners_[p] = l;
+      elements_[p] = 1;
+      for (int64_t size : kind(l).parameters(slot).shape())
+        elements_[p] *= size;
+    }
+}
+
+RankView RankView::whole(const Model &model) {
+  RankPart part;
+  part.endLayer = model.layers();
+  part.parameters.resize(model.parameters());
+  for (int p = 0; p < model.parameters(); ++p) {
+    RankPart::Parameter &place = part.parameters[p];
+    place.here = true;
+    place.rows = place.updateEnd = model.rows(p);
+    place.rowElements = model.rowElements(p);
+  }
+  return RankView(model, std::move(part));
+}
+
+bool RankView::updates(int index, int slot) const {
+  const auto &list = layer(index).parameters();
+  int p = list.Get(slot);
+  return owner(p) == index &&
+         std::find(list.begin(), list.end(), p) == list.begin() + slot;
+}
+
+bool RankView::ownsParameters(int index) const {
+  for (int slot = 0; slot < layer(index).parameters_size(); ++slot)
+    if (updates(index, slot))
+      return true;
+  return false;
+}
+
+bool RankView::sharesParameters(int index) const {
+  return !sharedSlots(index).empty();
+}
+
+std::vector<int> RankView::sharedSlots(int index) const {
+  std::vector<int> slots;
+  for (int slot = 0; slot < layer(index).parameters_size(); ++slot)
+    if (updates(index, slot) &&
+        place(layer(index).parameters(slot)).holders > 1)
+      slots.push_back(slot);
+  return slots;
+}
+
+int64_t RankView::partTokens(const Extent &extent) const {
+  return dyna_part_size(extent.tq, part_.tp, part_.shard);
+}
+
+int64_t RankView::rowsOf(const plan::TensorSpec &spec,
+                         const Extent &extent) const {
+  return spec.rows() == plan::TensorSpec::TQ_PART ? partTokens(extent)
+                                                  : extent.tq;
+}
+
+/// Bytes of a row of the layer's input.
+static int64_t inputRowBytes(const plan::LayerKind &kind) {
+  const plan::TensorSpec &input = inputOf(kind);
+  int64_t bytes = elementBytes(input.type());
+  for (int64_t size : input.shape())
+    bytes *= size;
+  return bytes;
+}
+
+int64_t RankView::messageBytes(int layer, const Extent &extent) const {
+  return inputRowBytes(kind(layer)) * rowsOf(inputOf(kind(layer)), extent);
+}
+
+/// Ranks that hold fewer rows of a part have the memory of those with more.
+int64_t RankView::gradientBytes(int layer, const Extent &extent) const {
+  if (takesTokens(layer))
+    return 0;
+  bool part = inputOf(kind(layer)).rows() == plan::TensorSpec::TQ_PART;
+  int64_t rows = part ? dyna_part_size(extent.tq, part_.tp, 0) : extent.tq;
+  return dyna_align_block(inputRowBytes(kind(layer)) * dyna_round_rows(rows));
+}
+
+int64_t RankView::keptBytes(int layer, plan::Recompute mode,
+                            const BatchExtent &extent) const {
+  int64_t bytes = 0;
+  for (int tier = 0; keepsTier(mode, tier); ++tier)
+    bytes += tierBytes(layer, tier, extent);
+  return bytes;
+}
+
+int64_t RankView::lateBytes(int layer, plan::Recompute mode, bool deferred,
+                            const BatchExtent &extent) const {
+  int64_t bytes = 0;
+  for (int tier = 0; tier < DYNA_TIER_COUNT; ++tier)
+    if (!keepsTier(mode, tier) && (tier != DYNA_TIER_DEFERRED || deferred))
+      bytes += tierBytes(layer, tier, extent);
+  return bytes;
+}
+
+} // namespace dyna

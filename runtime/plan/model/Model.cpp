@@ -1,0 +1,98 @@
+//===- Model.cpp - What a binary was compiled from ------------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/model/Model.h"
+
+#include <google/protobuf/stubs/logging.h>
+
+#include <limits>
+#include <numeric>
+
+namespace dyna {
+
+uint64_t manifestHash(const plan::Manifest &manifest) {
+  plan::Manifest hashed = manifest;
+  hashed.clear_hash();
+  hashed.clear_producer();
+  hashed.clear_matmul();
+  hashed.clear_strategies();
+  hashed.clear_ranges();
+  hashed.clear_target();
+  uint64_t hash = UINT64_C(0xCBF29CE484222325);
+  for (unsigned char byte : hashed.SerializeAsString())
+    hash = (hash ^ byte) * UINT64_C(0x100000001B3);
+  return hash;
+}
+
+StatusOr<Model> Model::create(plan::Manifest manifest) {
+  DYNA_RETURN_IF_ERROR(checkManifest(manifest));
+  Model model;
+  model.manifest_ = std::move(manifest);
+  model.consumers_.assign(model.layers(), -1);
+  for (int l = 0; l < model.layers(); ++l)
+    for (int producer : model.layer(l).producers())
+      model.consumers_[producer] = l;
+  model.elements_.assign(model.parameters(), 1);
+  for (int p = 0; p < model.parameters(); ++p)
+    for (int64_t size : model.parameter(p).shape())
+      model.elements_[p] *= size;
+  model.computeTypes_.assign(model.parameters(), model.masterType());
+  for (int l = 0; l < model.layers(); ++l)
+    for (int slot = 0; slot < model.layer(l).parameters_size(); ++slot)
+      model.computeTypes_[model.layer(l).parameters(slot)] =
+          model.kind(l).parameters(slot).type();
+  return model;
+}
+
+StatusOr<Model> Model::parse(const void *data, int64_t bytes) {
+  // The library would print lines of its own.
+  google::protobuf::LogSilencer silence;
+  plan::Manifest manifest;
+  if (!data || bytes <= 0 || bytes > std::numeric_limits<int>::max() ||
+      !manifest.ParseFromArray(data, static_cast<int>(bytes)))
+    return Status::invalidArgument(
+        "the embedded manifest cannot be read: the binary is damaged, compile "
+        "it again");
+  return create(std::move(manifest));
+}
+
+int Model::findParameter(const std::string &name) const {
+  for (int p = 0; p < parameters(); ++p)
+    if (parameter(p).name() == name)
+      return p;
+  return -1;
+}
+
+int64_t Model::rows(int index) const {
+  const auto &shape = parameter(index).shape();
+  return shape.empty() ? 1 : shape.Get(0);
+}
+
+int64_t Model::totalElements() const {
+  return std::accumulate(elements_.begin(), elements_.end(), int64_t(0));
+}
+
+const char *tierName(int tier) {
+  constexpr const char *names[] = {"input", "products", "elementwise",
+                                   "deferred"};
+  static_assert(std::size(names) == DYNA_TIER_COUNT);
+  return names[tier];
+}
+
+bool splitsBackward(const plan::LayerKind &kind) {
+  return hasRole(kind, DYNA_ROLE_BACKWARD_INPUT) &&
+         hasRole(kind, DYNA_ROLE_BACKWARD_WEIGHT);
+}
+
+plan::Recompute nearestMode(const plan::LayerKind &kind,
+                            plan::Recompute wished) {
+  if (wished == plan::RECOMPUTE_FULL && hasRole(kind, DYNA_ROLE_RECOMPUTE_FULL))
+    return plan::RECOMPUTE_FULL;
+  if (wished != plan::RECOMPUTE_NONE &&
+      hasRole(kind, DYNA_ROLE_RECOMPUTE_SELECTIVE))
+    return plan::RECOMPUTE_SELECTIVE;
+  return plan::RECOMPUTE_NONE;
+}
+
+} // namespace dyna

@@ -1,0 +1,145 @@
+//===- Model.h - What a binary was compiled from ----------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A manifest comes from outside (it is embedded in a binary, which may be
+// damaged, and fuzzed in tests), so nothing uses one before `checkManifest`
+// accepted it. A `Model` is the proof of that, with the facts that everybody
+// derives from a manifest worked out once: types, flops, who is used by whom. It
+// is the logical graph, without ranks: what one rank has of it under a strategy
+// is a RankView.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLAN_MODEL_H
+#define DYNA_RUNTIME_PLAN_MODEL_H
+
+#include "runtime/base/Status.h"
+#include "runtime/plan/Manifest.pb.h"
+#include "runtime/plan/model/Bytes.h"
+#include "runtime/plan/program/Plan.h"
+
+#include <string>
+#include <vector>
+
+namespace dyna {
+
+/// The hash that `Manifest.hash` holds: FNV-1a of the serialised message
+/// without what no plan depends on: hash, producer, matmul, strategies.
+uint64_t manifestHash(const plan::Manifest &manifest);
+
+/// Whether everything in the manifest is in range and the chain of layers fits
+/// together. The message names the offending entry.
+Status checkManifest(const plan::Manifest &manifest);
+
+class Model {
+public:
+  static StatusOr<Model> create(plan::Manifest manifest);
+  /// From the serialised message.
+  static StatusOr<Model> parse(const void *data, int64_t bytes);
+
+  const plan::Manifest &manifest() const { return manifest_; }
+  uint64_t hash() const { return manifest_.hash(); }
+
+  /// What a micro-batch has beside its segments: DYNA_BATCH_*.
+  uint32_t batchTables() const { return manifest_.batch_tables(); }
+
+  int layers() const { return manifest_.layers_size(); }
+  const plan::Layer &layer(int index) const { return manifest_.layers(index); }
+  /// As it is compiled for a rank that has no others along the tensor axis.
+  const plan::LayerKind &kind(int layer) const {
+    return manifest_.kinds(manifest_.layers(layer).kind());
+  }
+
+  /// The layer whose output a layer takes, -1 for token ids; and the one that
+  /// takes its output, -1 for the loss. Both are one, as long as a model is a
+  /// chain (checkManifest).
+  int producerOf(int layer) const {
+    const auto &producers = manifest_.layers(layer).producers();
+    return producers.empty() ? -1 : producers.Get(0);
+  }
+  int consumerOf(int layer) const { return consumers_[layer]; }
+
+  int parameters() const { return manifest_.parameters_size(); }
+  const plan::Parameter &parameter(int index) const {
+    return manifest_.parameters(index);
+  }
+  /// Index of a parameter by name, -1 if there is none.
+  int findParameter(const std::string &name) const;
+  /// Rows (dimension 0) of the logical tensor and elements of each; 1 row for a
+  /// scalar.
+  int64_t rows(int parameter) const;
+  int64_t rowElements(int parameter) const {
+    return elements(parameter) / rows(parameter);
+  }
+  int64_t elements(int parameter) const { return elements_[parameter]; }
+  /// Elements of all parameters.
+  int64_t totalElements() const;
+  /// Type of masters and optimizer state.
+  plan::ElementType masterType() const {
+    return manifest_.compute_type() == plan::F64 ? plan::F64 : plan::F32;
+  }
+  /// Type of the gradients of parameters.
+  plan::ElementType gradientType() const {
+    plan::ElementType type = manifest_.gradient_type();
+    return type == plan::ELEMENT_UNKNOWN ? masterType() : type;
+  }
+  /// The type that layer functions see.
+  plan::ElementType computeType(int parameter) const {
+    return computeTypes_[parameter];
+  }
+  /// Whether a copy in the compute type lies beside the master.
+  bool hasCopy(int parameter) const {
+    return computeType(parameter) != masterType();
+  }
+
+private:
+  Model() = default;
+
+  plan::Manifest manifest_;
+  std::vector<int> consumers_;
+  std::vector<int64_t> elements_;
+  std::vector<plan::ElementType> computeTypes_;
+};
+
+//===----------------------------------------------------------------------===//
+// Kinds of layers
+//===----------------------------------------------------------------------===//
+
+/// What it takes from its producer, or token ids; and what it gives to its
+/// consumer, or the loss.
+inline const plan::TensorSpec &inputOf(const plan::LayerKind &kind) {
+  return kind.inputs(0);
+}
+inline const plan::TensorSpec &outputOf(const plan::LayerKind &kind) {
+  return kind.outputs(0);
+}
+inline bool hasRole(const plan::LayerKind &kind, int role) {
+  return kind.roles(role).present();
+}
+/// Whether backward comes as two functions.
+bool splitsBackward(const plan::LayerKind &kind);
+/// The mode that the kind has nearest to the one wished for: without the
+/// recompute function of a mode it keeps more instead.
+plan::Recompute nearestMode(const plan::LayerKind &kind,
+                            plan::Recompute wished);
+/// Whether forward leaves a tier for backward in this mode; what it does not is
+/// filled again.
+constexpr bool keepsTier(plan::Recompute mode, int tier) {
+  return tier + mode < DYNA_TIER_DEFERRED;
+}
+/// "input", as messages and descriptions call it.
+const char *tierName(int tier);
+/// Visible (query, key) pairs of one sample.
+inline int64_t visiblePairs(const plan::LayerKind &kind, int64_t tokens) {
+  return kind.causal() ? tokens * (tokens + 1) / 2 : tokens * tokens;
+}
+/// Whether a query may look at keys behind it: what is put behind a sample
+/// then changes it.
+inline bool looksBehind(const plan::LayerKind &kind) {
+  return kind.attention_flops_per_pair() > 0 && !kind.causal();
+}
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLAN_MODEL_H

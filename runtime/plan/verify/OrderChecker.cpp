@@ -1,0 +1,549 @@
+//===- OrderChecker.cpp - What follows what on one rank (P3 to P5) --------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/verify/OrderChecker.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/plan/program/InstructionTable.h"
+#include "runtime/plan/program/PlanRules.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace dyna {
+
+using plan::Instruction;
+
+namespace {
+
+/// What has passed, and what may come next.
+class ProgramOrder final : public OrderChecker {
+public:
+  ProgramOrder(const RankView &view, const std::vector<int> &microBatches,
+               Part part);
+
+  Status step(const Instruction &i) override;
+  Status finish() const override;
+
+private:
+  struct LayerState {
+    plan::Recompute mode = plan::RECOMPUTE_NONE;
+    bool recomputed = false;
+    bool inputDone = false;
+    bool weightDone = false;
+    bool freed = false;
+  };
+  /// Of a message: 0, 1 started, 2 waited for.
+  struct Messages {
+    int received = 0, sent = 0;
+  };
+  struct Progress {
+    bool loaded = false;
+    bool evaluates = false;
+    int forward = 0;  ///< the next layer of forward
+    int backward = 0; ///< the next layer of backward, counting down
+    Messages activation, gradient;
+    std::vector<LayerState> layers;
+  };
+  /// State of the exchange of a layer's shared parameters.
+  struct Exchange {
+    std::vector<int> started; ///< slots
+    bool isWaitedFor = false;
+    bool isUnderWay() const { return !started.empty() && !isWaitedFor; }
+  };
+  struct Parameters {
+    Exchange reduced, gathered;
+    bool normed = false, updated = false, cast = false;
+  };
+
+  Status load(const Instruction &i);
+  Status forward(const Instruction &i);
+  Status recompute(const Instruction &i);
+  Status backward(const Instruction &i);
+  Status backwardWeight(const Instruction &i);
+  Status free(const Instruction &i);
+  Status message(const Instruction &i);
+  Status parameters(const Instruction &i);
+  Status gather(const Instruction &i);
+  Status reduce(const Instruction &i);
+  Status follow(const Instruction &i, Exchange &exchange) const;
+  Status combine();
+  Status checkNorms() const;
+  Status checkGathered(int layer) const;
+  Status checkNotGathering(int layer) const;
+  Status checkGradients(const Instruction &i) const;
+  bool receives() const { return view_.firstLayer() > 0; }
+  bool sends() const { return view_.endLayer() < view_.layers(); }
+  Progress &progress(const Instruction &i) {
+    return progress_.at(i.microBatch);
+  }
+  LayerState &state(const Instruction &i) {
+    return progress(i).layers[i.layer];
+  }
+  Status finishMicroBatch(int m) const;
+
+  const RankView &view_;
+  const std::vector<int> &microBatches_;
+  const Part part_;
+  std::unordered_map<int, Progress> progress_;
+  std::vector<Parameters> parameters_; ///< by layer
+  bool combined_ = false;
+  bool updating_ = false;
+};
+
+ProgramOrder::ProgramOrder(const RankView &view,
+                           const std::vector<int> &microBatches, Part part)
+    : view_(view), microBatches_(microBatches), part_(part),
+      parameters_(view.layers()) {
+  for (int m : microBatches) {
+    Progress &progress = progress_[m];
+    progress.forward = view.firstLayer();
+    progress.backward = view.endLayer() - 1;
+    progress.layers.resize(view.layers());
+  }
+}
+
+Status ProgramOrder::step(const Instruction &i) {
+  if (isPerMicroBatch(i.op) && progress_.count(i.microBatch) == 0)
+    return refuse(PlanRule::Ordered,
+                  "the micro-batch belongs to another replica");
+  switch (exchangeOf(i.op).kind) {
+  case ExchangeKind::Activation:
+  case ExchangeKind::Gradient:
+    return message(i);
+  case ExchangeKind::Reduction:
+    return reduce(i);
+  case ExchangeKind::Gather:
+    return gather(i);
+  case ExchangeKind::ValueSwitch:
+  case ExchangeKind::GradientSwitch:
+    return part_.isPhase
+               ? Status::ok() // StepVerifier.h
+               : refuse(PlanRule::Switched,
+                        "a switch stands in a plan that is no phase of a step");
+  case ExchangeKind::Norm:
+  case ExchangeKind::None:
+    break;
+  }
+  switch (i.op) {
+  case Instruction::LOAD:
+    return load(i);
+  case Instruction::FORWARD:
+  case Instruction::EVALUATE:
+    return forward(i);
+  case Instruction::RECOMPUTE:
+    return recompute(i);
+  case Instruction::BACKWARD:
+  case Instruction::BACKWARD_INPUT:
+    return backward(i);
+  case Instruction::BACKWARD_WEIGHT:
+    return backwardWeight(i);
+  case Instruction::FREE:
+    return free(i);
+  case Instruction::COMBINE_NORM:
+    return combine();
+  case Instruction::GRAD_NORM:
+  case Instruction::UPDATE:
+  case Instruction::CAST_PARAMS:
+    return parameters(i);
+  default:
+    return refuse(PlanRule::Ordered,
+                  "no rule says when this instruction may come");
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Micro-batches
+//===----------------------------------------------------------------------===//
+
+Status ProgramOrder::load(const Instruction &i) {
+  Progress &progress = this->progress(i);
+  if (progress.loaded)
+    return refuse(PlanRule::Ordered, "loaded twice");
+  progress.loaded = true;
+  return Status::ok();
+}
+
+Status ProgramOrder::forward(const Instruction &i) {
+  Progress &progress = this->progress(i);
+  bool evaluates = i.op == Instruction::EVALUATE;
+  if (!progress.loaded)
+    return refuse(PlanRule::Ordered, "not loaded yet");
+  if (receives() && progress.activation.received < 2)
+    return refuse(PlanRule::Ordered, "its input has not been received yet");
+  if (progress.forward > view_.firstLayer() && progress.evaluates != evaluates)
+    return refuse(PlanRule::Ordered,
+                  "a micro-batch is either trained on or evaluated");
+  if (i.layer != progress.forward)
+    return refuse(PlanRule::Ordered,
+                  formatText("expects layer %d next", progress.forward));
+  DYNA_RETURN_IF_ERROR(checkGathered(i.layer));
+  progress.evaluates = evaluates;
+  ++progress.forward;
+  state(i).mode = evaluates ? plan::RECOMPUTE_NONE : i.recompute;
+  if (!evaluates &&
+      nearestMode(view_.kind(i.layer), i.recompute) != i.recompute)
+    return refuse(PlanRule::Recomputed,
+                  "its layer kind has no recomputation of this mode");
+  return Status::ok();
+}
+
+Status ProgramOrder::recompute(const Instruction &i) {
+  LayerState &layer = state(i);
+  if (progress(i).forward <= i.layer)
+    return refuse(PlanRule::Recomputed, "recomputed before forward");
+  if (layer.mode == plan::RECOMPUTE_NONE)
+    return refuse(PlanRule::Recomputed,
+                  "forward kept everything, there is nothing to recompute");
+  if (i.recompute != layer.mode)
+    return refuse(PlanRule::Recomputed,
+                  "recomputed in another mode than forward's");
+  if (layer.recomputed || layer.inputDone)
+    return refuse(PlanRule::Recomputed, "recomputed twice or after backward");
+  layer.recomputed = true;
+  return Status::ok();
+}
+
+Status ProgramOrder::backward(const Instruction &i) {
+  Progress &progress = this->progress(i);
+  if (progress.evaluates || progress.forward != view_.endLayer())
+    return refuse(PlanRule::Ordered,
+                  formatText("only %d of %d layers have passed forward",
+                             progress.evaluates
+                                 ? 0
+                                 : progress.forward - view_.firstLayer(),
+                             view_.endLayer() - view_.firstLayer()));
+  if (sends() && progress.gradient.received < 2)
+    return refuse(PlanRule::Ordered,
+                  "the gradient of its output has not been received yet");
+  if (i.layer != progress.backward)
+    return refuse(PlanRule::Ordered,
+                  progress.backward < view_.firstLayer()
+                      ? std::string("backward is complete already")
+                      : formatText("expects layer %d next", progress.backward));
+  LayerState &layer = state(i);
+  if (layer.mode != plan::RECOMPUTE_NONE && !layer.recomputed)
+    return refuse(PlanRule::Recomputed, "not recomputed yet");
+  --progress.backward;
+  layer.inputDone = true;
+  layer.weightDone = i.op == Instruction::BACKWARD;
+  return Status::ok();
+}
+
+Status ProgramOrder::backwardWeight(const Instruction &i) {
+  LayerState &layer = state(i);
+  if (!layer.inputDone)
+    return refuse(PlanRule::Ordered,
+                  "BACKWARD_INPUT of this layer comes first");
+  if (layer.weightDone)
+    return refuse(PlanRule::Ordered, "the weight gradient was added already");
+  layer.weightDone = true;
+  return Status::ok();
+}
+
+Status ProgramOrder::free(const Instruction &i) {
+  LayerState &layer = state(i);
+  if (layer.freed)
+    return refuse(PlanRule::Ordered, "freed twice");
+  if (!layer.inputDone || !layer.weightDone)
+    return refuse(PlanRule::Ordered, "freed before its backward is complete");
+  layer.freed = true;
+  return Status::ok();
+}
+
+Status ProgramOrder::message(const Instruction &i) {
+  ExchangeOp op = exchangeOf(i.op);
+  Progress &progress = this->progress(i);
+  // An activation goes to the next stage, a gradient comes from there.
+  bool next = op.stagesOn() > 0;
+  int boundary = next ? view_.endLayer() : view_.firstLayer();
+  if (boundary == (next ? view_.layers() : 0))
+    return refuse(PlanRule::Ordered, next
+                                         ? "there is no stage behind this one"
+                                         : "there is no stage before this one");
+  if (i.layer != boundary)
+    return refuse(
+        PlanRule::Ordered,
+        formatText("at this end of the stage lies layer %d", boundary));
+  Messages &messages =
+      op.isGradient() ? progress.gradient : progress.activation;
+  int &stage = op.sends ? messages.sent : messages.received;
+  if (stage != (op.starts ? 0 : 1))
+    return refuse(PlanRule::Ordered, op.starts ? "started twice"
+                                     : stage == 0
+                                         ? "waited for before it is started"
+                                         : "waited for twice");
+  ++stage;
+  if (op.sends && op.starts && !op.isGradient() &&
+      progress.forward != view_.endLayer())
+    return refuse(PlanRule::Ordered, "sent before its forward");
+  if (op.sends && op.starts && op.isGradient() &&
+      progress.backward >= view_.firstLayer())
+    return refuse(PlanRule::Ordered, "sent before its backward");
+  return Status::ok();
+}
+
+//===----------------------------------------------------------------------===//
+// Parameters
+//===----------------------------------------------------------------------===//
+
+/// Layers that use what another one updates see it gathered too.
+Status ProgramOrder::checkGathered(int layer) const {
+  if (!view_.zero() || part_.isSwitched)
+    return Status::ok();
+  for (int p : view_.layer(layer).parameters())
+    if (view_.place(p).holders > 1 &&
+        !parameters_[view_.owner(p)].gathered.isWaitedFor)
+      return refuse(PlanRule::Updated,
+                    "the rows of '" + view_.parameter(p).name() +
+                        "' that other ranks updated are not gathered yet");
+  return Status::ok();
+}
+
+/// One exchange of a parameter at a time, and nothing writes its rows before
+/// they have gone to the other ranks.
+Status ProgramOrder::checkNotGathering(int layer) const {
+  return parameters_[layer].gathered.isUnderWay()
+             ? refuse(PlanRule::Updated,
+                      "the rows of this layer are still being gathered")
+             : Status::ok();
+}
+
+/// Each parameter starts once, alone or with all others of its layer; the wait
+/// follows all of them.
+Status ProgramOrder::follow(const Instruction &i, Exchange &exchange) const {
+  const bool gathers = exchangeOf(i.op).kind == ExchangeKind::Gather;
+  const std::vector<int> shared = view_.sharedSlots(i.layer);
+  if (!exchangeOf(i.op).starts) {
+    if (exchange.started.empty() || exchange.isWaitedFor)
+      return refuse(PlanRule::Updated, "not started, or waited for twice");
+    if (exchange.started.size() < shared.size())
+      return refuse(PlanRule::Updated,
+                    formatText("waited for when %d of the %d parameters that "
+                               "the layer shares are started",
+                               exchange.started.size(), shared.size()));
+    exchange.isWaitedFor = true;
+    return Status::ok();
+  }
+  bool startsAny = false;
+  for (int slot : shared) {
+    if (!exchangesSlot(i, slot))
+      continue;
+    if (std::count(exchange.started.begin(), exchange.started.end(), slot) > 0)
+      return refuse(PlanRule::Updated,
+                    gathers ? "gathered twice" : "reduced twice");
+    exchange.started.push_back(slot);
+    startsAny = true;
+  }
+  return startsAny ? Status::ok()
+                   : refuse(PlanRule::Updated,
+                            formatText("this layer updates no parameter %d "
+                                       "that other ranks have too",
+                                       i.parameter));
+}
+
+Status ProgramOrder::gather(const Instruction &i) {
+  if (part_.isSwitched)
+    return refuse(PlanRule::Switched,
+                  "values that come by a switch are not gathered");
+  if (!view_.zero() || !view_.sharesParameters(i.layer))
+    return refuse(PlanRule::Updated,
+                  "this layer has no rows that other ranks update");
+  if (parameters_[i.layer].reduced.isUnderWay())
+    return refuse(PlanRule::Updated,
+                  "the gradients of this layer are still being reduced");
+  return follow(i, parameters_[i.layer].gathered);
+}
+
+/// All of the rank's micro-batches have added to what the instruction uses of what
+/// its layer updates.
+Status ProgramOrder::checkGradients(const Instruction &i) const {
+  const auto &own = view_.layer(i.layer).parameters();
+  for (int l = view_.firstLayer(); l < view_.endLayer(); ++l) {
+    const auto &list = view_.layer(l).parameters();
+    bool adds = std::any_of(list.begin(), list.end(), [&](int p) {
+      return view_.owner(p) == i.layer &&
+             (i.parameter == 0 || own.Get(i.parameter - 1) == p);
+    });
+    if (!adds)
+      continue;
+    for (int m : microBatches_) {
+      const Progress &progress = progress_.at(m);
+      if (progress.evaluates)
+        return refuse(
+            PlanRule::Updated,
+            formatText("micro-batch %d is only evaluated and gives no "
+                       "gradient",
+                       m));
+      if (!progress.layers[l].weightDone)
+        return refuse(PlanRule::Updated,
+                      formatText("micro-batch %d has not added its gradient of "
+                                 "layer %d yet",
+                                 m, l));
+    }
+  }
+  return Status::ok();
+}
+
+Status ProgramOrder::reduce(const Instruction &i) {
+  if (!view_.sharesParameters(i.layer))
+    return refuse(PlanRule::Updated,
+                  "no other rank has the parameters that this layer updates");
+  DYNA_RETURN_IF_ERROR(follow(i, parameters_[i.layer].reduced));
+  if (!exchangeOf(i.op).starts)
+    return Status::ok();
+  DYNA_RETURN_IF_ERROR(checkNotGathering(i.layer));
+  return checkGradients(i);
+}
+
+Status ProgramOrder::combine() {
+  if (part_.isSwitched)
+    return refuse(PlanRule::Switched, "only home updates parameters");
+  if (view_.ranks() == 1)
+    return refuse(PlanRule::Updated,
+                  "the only rank has no norms to combine with those of others");
+  if (combined_)
+    return refuse(PlanRule::Updated, "the norms are combined twice");
+  if (updating_)
+    return refuse(PlanRule::Updated, "the norms are combined after an update");
+  for (int l = view_.firstLayer(); l < view_.endLayer(); ++l)
+    if (view_.ownsParameters(l) && !parameters_[l].normed)
+      return refuse(PlanRule::Updated,
+                    formatText("the gradient norm of layer %d is missing", l));
+  combined_ = true;
+  return Status::ok();
+}
+
+/// A step whose gradient is not finite must be known before the first update.
+Status ProgramOrder::checkNorms() const {
+  if (!part_.updates.needsNorms || combined_)
+    return Status::ok();
+  for (int l = view_.firstLayer(); l < view_.endLayer(); ++l)
+    if (view_.ownsParameters(l) && !parameters_[l].normed)
+      return refuse(
+          PlanRule::Updated,
+          formatText("updated without the gradient norm of layer %d: a "
+                     "gradient that is not finite would spoil parameters and "
+                     "optimizer state",
+                     l));
+  return view_.ranks() == 1
+             ? Status::ok()
+             : refuse(PlanRule::Updated,
+                      "updated before the gradient norms of the ranks are "
+                      "combined");
+}
+
+Status ProgramOrder::parameters(const Instruction &i) {
+  int layer = i.layer;
+  Parameters &own = parameters_[layer];
+  if (!view_.ownsParameters(layer))
+    return refuse(PlanRule::Updated, "this layer owns no parameters");
+  if (part_.isSwitched)
+    return refuse(PlanRule::Switched, "only home updates parameters");
+  DYNA_RETURN_IF_ERROR(checkNotGathering(layer));
+  if (i.op == Instruction::CAST_PARAMS) {
+    if (own.cast)
+      return refuse(PlanRule::Updated, "cast twice");
+    own.cast = true;
+    return Status::ok();
+  }
+  DYNA_RETURN_IF_ERROR(checkGradients(i));
+  if (view_.sharesParameters(layer) && !own.reduced.isWaitedFor)
+    return refuse(PlanRule::Updated,
+                  "the gradients of the ranks are not reduced yet");
+  if (i.op == Instruction::GRAD_NORM) {
+    if (updating_)
+      return refuse(PlanRule::Updated, "a gradient norm after an update");
+    if (own.normed)
+      return refuse(PlanRule::Updated, "the norm of a layer twice");
+    own.normed = true;
+    return Status::ok();
+  }
+  DYNA_RETURN_IF_ERROR(checkNorms());
+  updating_ = true;
+  if (own.updated)
+    return refuse(PlanRule::Updated, "updated twice");
+  own.updated = true;
+  return Status::ok();
+}
+
+//===----------------------------------------------------------------------===//
+// The end
+//===----------------------------------------------------------------------===//
+
+Status ProgramOrder::finishMicroBatch(int m) const {
+  const Progress &progress = progress_.at(m);
+  int layers = view_.endLayer() - view_.firstLayer();
+  if (progress.forward != view_.endLayer())
+    return refuse(PlanRule::Ordered,
+                  formatText("micro-batch %d passes %d of %d layers forward", m,
+                             progress.forward - view_.firstLayer(), layers));
+  bool trains = !progress.evaluates;
+  for (int l = view_.firstLayer(); l < view_.endLayer() && trains; ++l) {
+    if (!progress.layers[l].weightDone)
+      return refuse(
+          PlanRule::Ordered,
+          formatText("micro-batch %d has no backward of layer %d", m, l));
+    if (!progress.layers[l].freed)
+      return refuse(PlanRule::Ordered,
+                    formatText("the kept block of layer %d micro-batch %d is "
+                               "never freed",
+                               l, m));
+  }
+  if (sends() && progress.activation.sent < 2)
+    return refuse(
+        PlanRule::Ordered,
+        formatText("micro-batch %d: its activation is not sent, or the "
+                   "send is never waited for",
+                   m));
+  if (receives() && trains && progress.gradient.sent < 2)
+    return refuse(PlanRule::Ordered,
+                  formatText("micro-batch %d: its gradient is not sent, or the "
+                             "send is never waited for",
+                             m));
+  return Status::ok();
+}
+
+Status ProgramOrder::finish() const {
+  for (int m : microBatches_)
+    DYNA_RETURN_IF_ERROR(finishMicroBatch(m));
+  bool anyNorm = std::any_of(parameters_.begin(), parameters_.end(),
+                             [](const Parameters &p) { return p.normed; });
+  for (int l = view_.firstLayer(); l < view_.endLayer(); ++l) {
+    const Parameters &own = parameters_[l];
+    if (own.reduced.isUnderWay() || own.gathered.isUnderWay())
+      return refuse(PlanRule::Updated,
+                    formatText("an exchange of the parameters of layer %d is "
+                               "never waited for",
+                               l));
+    if (!view_.ownsParameters(l))
+      continue;
+    const bool mustUpdate = part_.updates.mustUpdate && !part_.isSwitched;
+    if (mustUpdate && !own.updated)
+      return refuse(PlanRule::Updated,
+                    formatText("layer %d is not updated: the gradients of the "
+                               "step are lost",
+                               l));
+    if (updating_ && !own.updated)
+      return refuse(PlanRule::Updated,
+                    formatText("layer %d is not updated, but others are", l));
+    if (anyNorm && !own.normed)
+      return refuse(PlanRule::Updated,
+                    formatText("the gradient norm of layer %d is missing", l));
+  }
+  if (anyNorm && view_.ranks() > 1 && !combined_)
+    return refuse(PlanRule::Updated,
+                  "the gradient norms of the ranks are not combined");
+  return Status::ok();
+}
+
+} // namespace
+
+std::unique_ptr<OrderChecker>
+OrderChecker::create(const RankView &view, const std::vector<int> &microBatches,
+                     Part part) {
+  return std::make_unique<ProgramOrder>(view, microBatches, part);
+}
+
+} // namespace dyna

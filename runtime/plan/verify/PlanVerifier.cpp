@@ -1,0 +1,371 @@
+//===- PlanVerifier.cpp - The proof of a plan -----------------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/verify/PlanVerifier.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/plan/program/PlanRules.h"
+#include "runtime/plan/verify/ExchangeChecker.h"
+#include "runtime/plan/verify/MemoryChecker.h"
+#include "runtime/plan/verify/OrderChecker.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace dyna {
+namespace {
+
+using plan::Instruction;
+
+/// A failure with words before what it says.
+Status prefixed(const std::string &words, const Status &status) {
+  std::string what = status.message().substr(std::string("plan: ").size());
+  return Status(status.code(), "plan: " + words + ": " + what);
+}
+
+//===----------------------------------------------------------------------===//
+// Segments
+//===----------------------------------------------------------------------===//
+
+/// P2.
+Status checkTargets(const plan::Plan &plan, const std::vector<int64_t> &lengths,
+                    int64_t targets, bool isPhase) {
+  int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t(0));
+  if (targets >= 0 && plan.targetTokens != targets)
+    return refuse(PlanRule::Covered,
+                  formatText("counts %d targets, but the mini-batch has %d",
+                             plan.targetTokens, targets));
+  if (targets < 0 && tokens > 0 && plan.targetTokens == 0)
+    return refuse(PlanRule::Covered,
+                  "counts no targets, but a loss is divided by their number");
+  if (plan.targetTokens < 0 || (plan.targetTokens > tokens && !isPhase))
+    return refuse(PlanRule::Covered,
+                  formatText("counts %d targets, but the mini-batch has %d "
+                             "tokens",
+                             plan.targetTokens, tokens));
+  return Status::ok();
+}
+
+/// P2. Behind its last position a model has no row of a table to look up.
+Status checkLengths(const Model &model, const std::vector<int64_t> &lengths) {
+  int64_t positions = model.manifest().facts().positions();
+  // With this limit no sum of lengths overflows.
+  for (size_t sample = 0; sample < lengths.size(); ++sample)
+    if (lengths[sample] < 0 || lengths[sample] > maxMicroBatchTokens)
+      return refuse(
+          PlanRule::Covered,
+          formatText("sample %d has %d tokens, but 0 to %d are possible",
+                     sample, lengths[sample], maxMicroBatchTokens));
+  for (size_t sample = 0; sample < lengths.size(); ++sample)
+    if (positions > 0 && lengths[sample] > positions)
+      return refuse(PlanRule::Covered,
+                    formatText("sample %d has %d tokens, but the model has "
+                               "%d positions",
+                               sample, lengths[sample], positions));
+  return Status::ok();
+}
+
+/// P2, of a segment that is longer than its sample.
+Status checkPadding(const Model &model, int m, const plan::Segment &segment) {
+  const int64_t positions = model.manifest().facts().positions();
+  if (segment.length > maxMicroBatchTokens ||
+      (positions > 0 && segment.length > positions))
+    return refuse(PlanRule::Covered,
+                  formatText("micro-batch %d pads sample %d to %d tokens, at "
+                             "most %d are possible",
+                             m, segment.sample, segment.length,
+                             positions > 0
+                                 ? std::min(positions, maxMicroBatchTokens)
+                                 : maxMicroBatchTokens));
+  for (const plan::LayerKind &kind : model.manifest().kinds())
+    if (looksBehind(kind))
+      return refuse(
+          PlanRule::Covered,
+          formatText("micro-batch %d pads sample %d, but '%s' has "
+                     "attention that is not causal and would look there",
+                     m, segment.sample, kind.name()));
+  return Status::ok();
+}
+
+/// P2.
+Status checkSegments(const Model &model, const plan::Plan &plan,
+                     const std::vector<int64_t> &lengths) {
+  std::vector<char> seen(lengths.size(), 0);
+  if (plan.microBatches.size() > static_cast<size_t>(plan::maxMicroBatches))
+    return refuse(PlanRule::Covered,
+                  formatText("has %d micro-batches, at most %d are possible",
+                             plan.microBatches.size(), plan::maxMicroBatches));
+  for (int m = 0; m < plan.microBatchCount(); ++m) {
+    int64_t tokens = 0;
+    for (const plan::Segment &segment : plan.microBatches[m].segments) {
+      int64_t sample = segment.sample;
+      if (sample < 0 || sample >= static_cast<int64_t>(lengths.size()))
+        return refuse(PlanRule::Covered,
+                      formatText("micro-batch %d names sample %d of %d", m,
+                                 sample, lengths.size()));
+      const bool isPadded =
+          segment.begin == 0 && segment.length > lengths[sample];
+      if (isPadded)
+        DYNA_RETURN_IF_ERROR(checkPadding(model, m, segment));
+      else if (segment.begin < 0 || segment.length < 0 ||
+               segment.length > lengths[sample] ||
+               segment.begin > lengths[sample] - segment.length)
+        return refuse(PlanRule::Covered,
+                      formatText("micro-batch %d takes tokens [%d, +%d) of "
+                                 "sample %d, which has %d",
+                                 m, segment.begin, segment.length, sample,
+                                 lengths[sample]));
+      if (segment.length != lengths[sample] && !isPadded)
+        return refuse(PlanRule::Covered,
+                      formatText("micro-batch %d takes a part of sample %d: "
+                                 "slices are not supported yet",
+                                 m, sample));
+      if (seen[sample])
+        return refuse(PlanRule::Covered,
+                      formatText("sample %d is in two segments, the second in "
+                                 "micro-batch %d",
+                                 sample, m));
+      seen[sample] = 1;
+      tokens += segment.length;
+    }
+    if (tokens > maxMicroBatchTokens)
+      return refuse(PlanRule::Covered,
+                    formatText("micro-batch %d has %d tokens, at most %d are "
+                               "possible",
+                               m, tokens, maxMicroBatchTokens));
+  }
+  for (size_t sample = 0; sample < lengths.size(); ++sample)
+    if (!seen[sample])
+      return refuse(PlanRule::Covered,
+                    formatText("sample %d is in no micro-batch", sample));
+  return Status::ok();
+}
+
+/// P6: fields that instructions have, layers and micro-batches in range,
+/// functions present.
+Status checkInstructions(const RankView &view, const plan::Plan &plan,
+                         const plan::RankProgram &program, int &index) {
+  for (index = 0; index < program.count(); ++index) {
+    const Instruction &i = program.instructions[index];
+    auto bad = [&](const std::string &what) {
+      return refuse(PlanRule::There, formatText("instruction %d (%s)%s", index,
+                                                describeInstruction(i), what));
+    };
+    if (i.op <= Instruction::OP_UNKNOWN || i.op > Instruction::Op_MAX)
+      return bad(" is not known");
+    for (int number = 0; number < fieldCount; ++number) {
+      auto field = static_cast<Field>(number);
+      int64_t value = fieldOf(i, field);
+      if (value != 0 && !hasField(i.op, field))
+        return bad(formatText(" has no '%s', but it is %d; it has %s",
+                              fieldName(field), value, listFields(i.op)));
+      if (value == 0 && needsField(i.op, field))
+        return bad(formatText(" needs '%s'", fieldName(field)));
+    }
+    if (i.layer < 0 || i.layer >= view.layers())
+      return bad(formatText(": there are %d layers", view.layers()));
+    if (hasField(i.op, Field::Parameter) && view.hasLayer(i.layer) &&
+        (i.parameter < 0 ||
+         i.parameter > view.layer(i.layer).parameters_size()))
+      return bad(formatText(": its layer has %d parameters",
+                            view.layer(i.layer).parameters_size()));
+    bool isMessage = exchangeOf(i.op).isMessage();
+    if (namesLayer(i.op) && !isMessage && !view.hasLayer(i.layer))
+      return bad(formatText(": this rank has layers %d to %d",
+                            view.firstLayer(), view.endLayer() - 1));
+    if (isPerMicroBatch(i.op) &&
+        (i.microBatch < 0 || i.microBatch >= plan.microBatchCount()))
+      return bad(
+          formatText(": there are %d micro-batches", plan.microBatchCount()));
+    if (i.recompute < plan::RECOMPUTE_NONE ||
+        i.recompute > plan::RECOMPUTE_FULL)
+      return bad(": unknown recompute mode");
+    if (int role = roleOf(i); role >= 0 && !view.hasRole(i.layer, role))
+      return bad(": its layer kind '" + view.kind(i.layer).name() +
+                 "' has no such function");
+  }
+  return Status::ok();
+}
+
+/// "plan: instruction 4 (FORWARD ...): what".
+Status atInstruction(const Status &status, int index, const Instruction &i) {
+  return prefixed(
+      formatText("instruction %d (%s)", index, describeInstruction(i)), status);
+}
+
+/// Notes where the program fails, if it does.
+Status at(const VerifyOptions &options, int rank, int index, Status status) {
+  if (options.failedAt && !status.isOk())
+    *options.failedAt = {rank, index};
+  return status;
+}
+
+/// P3 to P8 of one rank.
+Status verifyProgram(const RankView &view, const plan::Plan &plan, int rank,
+                     const std::vector<int> &microBatches,
+                     const VerifyOptions &options) {
+  const plan::RankProgram &program = plan.ranks[rank];
+  int64_t limit = maxBlockBytes;
+  if (options.limitedRank < 0 || options.limitedRank == rank)
+    limit = std::min(limit, options.dynamicLimit);
+  if (program.dynamicBytes < 0 || program.dynamicBytes > limit)
+    return at(
+        options, rank, -1,
+        refuse(PlanRule::Fits, formatText("needs %d bytes, but the limit is %d",
+                                          program.dynamicBytes, limit)));
+  int index = -1;
+  if (Status status = checkInstructions(view, plan, program, index);
+      !status.isOk())
+    return at(options, rank, index, status);
+  auto order = OrderChecker::create(
+      view, microBatches,
+      {options.isPhase, options.isSwitched, options.updates});
+  ProgramBlocks blocks(view, plan, program);
+  MemoryChecker memory(blocks, program.dynamicBytes);
+  for (index = 0; index < program.count(); ++index) {
+    const Instruction &i = program.instructions[index];
+    if (Status status = order->step(i); !status.isOk())
+      return at(options, rank, index, atInstruction(status, index, i));
+    if (Status status = memory.step(index, i); !status.isOk())
+      return at(options, rank, index, atInstruction(status, index, i));
+  }
+  if (Status status = order->finish(); !status.isOk())
+    return at(options, rank, -1, status);
+  if (Status status = memory.finish(); !status.isOk())
+    return at(options, rank, -1, status);
+  // Those of a phase are proven with its step.
+  if (!options.isPhase && !(program.places == plan::PhasePlaces()))
+    return at(
+        options, rank, -1,
+        refuse(PlanRule::There, "has places of a phase, but stands alone"));
+  return Status::ok();
+}
+
+/// The message of a failure on one of several ranks says which.
+Status onRank(Status status, int rank, int ranks) {
+  if (status.isOk() || ranks == 1)
+    return status;
+  return prefixed(formatText("rank %d", rank), status);
+}
+
+Status checkRanks(const plan::Plan &plan, int ranks) {
+  if (plan.rankCount() != ranks)
+    return refuse(PlanRule::Made,
+                  ranks == 1 ? formatText("expects one rank, but has %d",
+                                          plan.rankCount())
+                             : formatText("expects %d ranks, but has %d", ranks,
+                                          plan.rankCount()));
+  return Status::ok();
+}
+
+/// P5 between ranks: either all that have parameters update them or none does.
+Status checkUpdates(const ExecutableGraph &graph, const plan::Plan &plan) {
+  int with = -1, without = -1;
+  for (int rank = 0; rank < plan.rankCount(); ++rank) {
+    const RankView &view = graph.replicaView(rank);
+    bool owns = false, updates = false;
+    for (int l = view.firstLayer(); l < view.endLayer(); ++l)
+      owns |= view.ownsParameters(l);
+    for (const Instruction &i : plan.ranks[rank].instructions)
+      updates |= i.op == Instruction::UPDATE;
+    if (owns)
+      (updates ? with : without) = rank;
+  }
+  if (with < 0 || without < 0)
+    return Status::ok();
+  return refuse(PlanRule::Updated,
+                formatText("rank %d updates no parameters, but rank %d does",
+                           without, with));
+}
+
+/// P3 between micro-batches. One plan has one loss, divided by the targets of
+/// all: training on some alone would weigh their gradients too little.
+Status checkPurpose(const plan::Plan &plan, PlanPosition &failedAt) {
+  const Instruction *first = nullptr;
+  for (int rank = 0; rank < plan.rankCount(); ++rank)
+    for (int index = 0; index < plan.ranks[rank].count(); ++index) {
+      const Instruction &i = plan.ranks[rank].instructions[index];
+      if (i.op != Instruction::FORWARD && i.op != Instruction::EVALUATE)
+        continue;
+      if (!first)
+        first = &i;
+      if (first->op == i.op)
+        continue;
+      failedAt = {rank, index};
+      bool evaluates = i.op == Instruction::EVALUATE;
+      return refuse(PlanRule::Ordered,
+                    formatText("micro-batch %d is %s, but micro-batch %d is "
+                               "%s: a plan trains on "
+                               "all or evaluates all",
+                               i.microBatch,
+                               evaluates ? "evaluated" : "trained on",
+                               first->microBatch,
+                               evaluates ? "trained on" : "evaluated"));
+    }
+  return Status::ok();
+}
+
+Status checkReplicas(const plan::Plan &plan, int replicas) {
+  for (int m = 0; m < plan.microBatchCount(); ++m)
+    if (int replica = plan.microBatches[m].replica;
+        replica < 0 || replica >= replicas)
+      return refuse(PlanRule::Covered,
+                    formatText("micro-batch %d is for replica %d of %d", m,
+                               replica, replicas));
+  return Status::ok();
+}
+
+} // namespace
+
+Status verifyRanks(const ExecutableGraph &graph, const plan::Plan &plan,
+                   const std::vector<int> &ranks,
+                   const std::vector<int64_t> &lengths,
+                   const VerifyOptions &options) {
+  const Model &model = graph.model();
+  if (plan.manifestHash != model.hash())
+    return refuse(PlanRule::Made,
+                  formatText("made for model %016x, but this is %016x",
+                             plan.manifestHash, model.hash()));
+  DYNA_RETURN_IF_ERROR(checkRanks(plan, graph.ranks()));
+  if (plan.graph != graph.name())
+    return refuse(PlanRule::Made, "made for strategy '" + plan.graph +
+                                      "', but this is '" + graph.name() + "'");
+  DYNA_RETURN_IF_ERROR(checkLengths(model, lengths));
+  DYNA_RETURN_IF_ERROR(checkSegments(model, plan, lengths));
+  DYNA_RETURN_IF_ERROR(
+      checkTargets(plan, lengths, options.targets, options.isPhase));
+  DYNA_RETURN_IF_ERROR(checkReplicas(plan, graph.replicas()));
+  std::vector<std::vector<int>> microBatches =
+      microBatchesOfReplicas(plan, graph.replicas());
+  for (int rank : ranks)
+    DYNA_RETURN_IF_ERROR(onRank(
+        verifyProgram(graph.replicaView(rank), plan, rank,
+                      microBatches[graph.placeOf(rank).replica], options),
+        rank, graph.ranks()));
+  return Status::ok();
+}
+
+Status verifyPlan(const ExecutableGraph &graph, const plan::Plan &plan,
+                  const std::vector<int64_t> &lengths,
+                  const VerifyOptions &options) {
+  PlanPosition ignored;
+  PlanPosition &failedAt = options.failedAt ? *options.failedAt : ignored;
+  failedAt = {};
+  std::vector<int> all(graph.ranks());
+  std::iota(all.begin(), all.end(), 0);
+  DYNA_RETURN_IF_ERROR(verifyRanks(graph, plan, all, lengths, options));
+  DYNA_RETURN_IF_ERROR(checkPurpose(plan, failedAt));
+  if (graph.ranks() == 1) {
+    if (options.starts)
+      options.starts->starts.resize(1);
+    return Status::ok();
+  }
+  DYNA_RETURN_IF_ERROR(checkUpdates(graph, plan));
+  return options.starts
+             ? compareExchanges(graph, plan, failedAt, *options.starts)
+             : verifyExchanges(graph, plan, failedAt);
+}
+
+} // namespace dyna

@@ -1,0 +1,118 @@
+//===- PartitionMicroBatches.h - The best cut into padded micro-batches ---===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// DynaPipe (EuroSys'24), section 4. Samples stand in an order (OrderSamples.h)
+// and are cut into runs; each run is a micro-batch in which every sample is
+// padded to the longest. Of all cuts within the limits of memory the one with
+// the smallest
+//
+//     (stages - 1) * max t + sum t / replicas                            [s]
+//
+// is found: the time in which a pipeline fills and drains, and the share of a
+// replica in the work.
+//
+//     order    5   9 | 40  42  60 | 300        three micro-batches of 2x9, 3x60
+//                                              and 1x300 tokens
+//
+// `t` is what the *slowest stage* takes for the micro-batch, forward, backward
+// and what it computes again, in both terms. With equal stages, which the paper
+// has in mind, that is its `t`. With unequal ones both terms are bounds from
+// above, and tight where they matter: a steady pipeline moves at the pace of
+// its slowest stage (the sum over micro-batches is that stage's work exactly if
+// the same stage is the slowest for all of them), and a micro-batch passes the
+// stages-1 others in at most as many times t. The sum over all stages or their
+// mean would let a cut hide a slow stage behind fast ones.
+//
+// How: for a bound T on the micro-batches, F(T), the smallest sum with all t
+// <= T, comes from the paper's dynamic program over the ends of runs. F never
+// rises with T. So between two bounds that were tried, A < B, no cut whose
+// largest t lies there is better than (stages - 1) A + F(B) / replicas. Where
+// that is no better than the best cut so far, all bounds between are done;
+// otherwise one in the middle is tried. The paper, and the authors' code, try
+// bounds at fixed distances instead and can miss the optimum by as much.
+//
+// Exact, in double precision too: sums are taken from the first micro-batch to
+// the last, and no cut has a smaller objective, not by the last bit. No order
+// of samples is assumed.
+//
+// One program is O(n w) for runs of up to w samples that pass both bounds, in
+// practice much less (blocks of runs are skipped by bounds of their own). The
+// number of programs is at most that of different t, and 1 to 35 for thousands
+// of real lengths (docs/planner.md). Memory: O(n w) doubles, less where equal
+// lengths stand together.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_PARTITIONMICROBATCHES_H
+#define DYNA_RUNTIME_PLANNER_PARTITIONMICROBATCHES_H
+
+#include "runtime/base/Status.h"
+#include "runtime/planner/cut/OrderSamples.h"
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <vector>
+
+namespace dyna {
+
+/// A padded micro-batch: all samples as long as the longest, in both keys.
+struct PaddedShape {
+  int64_t samples = 0;
+  SampleLength longest;
+};
+
+/// What a padded micro-batch takes. Both functions are pure, not negative, and
+/// *monotone*: they never fall where one more sample or a longer one is added,
+/// as padded work cannot. All that is asked for while partitioning is compared,
+/// and contradictions are an error; a fault that no run shows stays unseen.
+struct PaddedCosts {
+  /// Seconds on the slowest stage, forward and backward. Finite.
+  std::function<double(const PaddedShape &)> seconds;
+  /// Bytes that it keeps from forward to backward, on the stage where these
+  /// are most beside their limit. Empty: memory is not limited.
+  std::function<int64_t(const PaddedShape &)> bytes;
+};
+
+struct PartitionOptions {
+  int stages = 1;
+  /// Take equal shares of the work, as far as the objective knows: nothing in it
+  /// asks for as many micro-batches, which with one stage the limits have to do.
+  int replicas = 1;
+  /// Bytes of a micro-batch of two samples or more: the share of the limit that
+  /// the schedule leaves to one (1/stages under 1F1B; section 4).
+  int64_t shareBytes = std::numeric_limits<int64_t>::max();
+  /// Bytes of any micro-batch. A sample above the share, but not above this, is
+  /// a micro-batch of its own; the share of all others stays what it is.
+  int64_t limitBytes = std::numeric_limits<int64_t>::max();
+  /// Of ragged micro-batches (`packForPipeline`): they come in multiples of it,
+  /// as far as there are samples, so that as many replicas share them evenly.
+  int multipleOf = 1;
+};
+
+/// That all three numbers are positive.
+Status checkPipeline(const PartitionOptions &options);
+
+struct MicroBatchPartition {
+  /// Samples of each micro-batch, in the order that was given.
+  std::vector<std::vector<int64_t>> microBatches;
+  /// Seconds of each.
+  std::vector<double> seconds;
+  /// (stages - 1) * max t + sum t / replicas.
+  double objective = 0;
+  /// Dynamic programs that were solved; when packing, numbers of bins tried.
+  int tried = 0;
+};
+
+/// `lengths[sample]` cut in `order`, a permutation of the samples. Deterministic;
+/// of cuts with equal sums longer runs are preferred. Fails where a sample alone
+/// is above `limitBytes` (ResourceExhausted, naming it), where lengths are
+/// negative or costs are not what `PaddedCosts` asks for.
+StatusOr<MicroBatchPartition> partitionMicroBatches(
+    const std::vector<SampleLength> &lengths, const std::vector<int64_t> &order,
+    const PaddedCosts &costs, const PartitionOptions &options);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_PARTITIONMICROBATCHES_H

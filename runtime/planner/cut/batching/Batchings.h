@@ -1,0 +1,105 @@
+//===- Batchings.h - How a mini-batch becomes micro-batches -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A batching says which samples of a mini-batch make a micro-batch, how long
+// their segments are, and which replica runs it: one file in this folder defines
+// its rule, one row of Batchings.def lists it, and everybody else (flags, options
+// of passes, plans) reads the table. In which order a replica's micro-batches
+// run is the schedule's business (schedules/Schedules.h).
+//
+// A segment that is longer than its sample is padded: the loader fills it up
+// with tokens that are not in the loss and that no real token looks at.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_BATCHING_BATCHINGS_H
+#define DYNA_RUNTIME_PLANNER_BATCHING_BATCHINGS_H
+
+#include "runtime/plan/program/Plan.h"
+#include "runtime/planner/cut/PackForPipeline.h"
+
+#include <string>
+#include <vector>
+
+namespace dyna {
+
+enum class Batching {
+#define DYNA_BATCHING(Id) Id,
+#include "runtime/planner/cut/batching/Batchings.def"
+};
+
+/// What a mini-batch is cut by. Lengths are not negative.
+struct BatchingProblem {
+  std::vector<int64_t> lengths;
+  int stages = 1, replicas = 1;
+  /// Of a micro-batch of two samples or more, padding included: a longer sample
+  /// is alone, and changes nothing for the others.
+  int64_t maxTokens = 0;
+  /// That a row has, unless one sample has more.
+  int64_t rowTokens = 0;
+  /// What a micro-batch takes of what is limited, for rules that take shares of
+  /// it: bytes, on the stage where these are most beside their limit
+  /// (HeldBytes in StageMemory.h); where memory is not limited, tokens. Neither
+  /// one more sample nor a longer one takes less.
+  std::function<int64_t(const RaggedShape &)> load;
+  int64_t limit = 0; ///< of any micro-batch's load
+  int64_t share = 0; ///< of one of two samples or more, as `maxTokens`
+  /// Cost of one pair of attention beside that of one token.
+  double tokensPerPair = 0;
+  /// On the slowest stage, as the table of costs says (StageTables.h).
+  std::function<double(const RaggedShape &)> seconds;
+};
+
+using MicroBatches = std::vector<plan::MicroBatch>;
+
+struct BatchingRule {
+  const char *name;    ///< in flags and options
+  const char *summary; ///< what follows the name in a list
+  /// All micro-batches, those of a replica one after another, with a segment for
+  /// every sample. Deterministic.
+  StatusOr<MicroBatches> (*cut)(const BatchingProblem &);
+  /// Whether it reads `share`, which is then searched.
+  bool takesShares = false;
+  /// Whether segments may be longer than their samples.
+  bool pads = false;
+  /// Whether samples are to be joined to rows before they are planned
+  /// (`joinedSamples` in CutMiniBatch.h).
+  bool joins = false;
+  /// A second cut that is tried beside `cut` in pipelines; null: none.
+  StatusOr<MicroBatches> (*cutOtherwise)(const BatchingProblem &) = nullptr;
+};
+
+const BatchingRule &ruleOf(Batching batching);
+
+/// All of them, in the order of Batchings.def; the first is the default.
+const std::vector<Batching> &allBatchings();
+
+/// The names of all, in that order.
+std::vector<std::string> batchingNames();
+
+/// Fails with the names there are.
+StatusOr<Batching> findBatching(const std::string &name);
+
+/// Fails where samples are joined before they are planned: their rows, all about as
+/// long as the longest sample, are what would go to strategies by lengths.
+Status checkRanged(Batching batching);
+
+/// What rules that take shares give to those who cut by them: the problem's
+/// numbers, and `load`, which of several samples above `maxTokens` is endless.
+PartitionOptions partitionOptions(const BatchingProblem &problem);
+int64_t loadWithin(const BatchingProblem &problem, const RaggedShape &shape);
+
+/// Cuts the samples in order of length by DynaPipe's program (PartitionMicroBatches.h).
+/// Seconds, bytes and the objective are those of padded micro-batches.
+StatusOr<MicroBatchPartition> partitionByLength(const BatchingProblem &problem);
+
+/// For rules that deal micro-batches by the seconds they take
+/// (BalanceReplicas.h): puts these samples into segments and replicas.
+/// `pads`: all segments of a micro-batch are as long as its longest.
+MicroBatches dealMicroBatches(const BatchingProblem &problem,
+                              const MicroBatchPartition &partition, bool pads);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_BATCHING_BATCHINGS_H

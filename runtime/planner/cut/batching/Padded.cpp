@@ -1,0 +1,28 @@
+//===- Padded.cpp - The best cut of samples in order of length -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// DynaPipe (EuroSys'24), section 4: samples in order of length are cut where
+// (stages - 1) * max t + sum t / replicas is smallest; those of a micro-batch are
+// as long as its longest. Micro-batches are dealt to the replicas by their
+// seconds.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/cut/batching/Batchings.h"
+
+namespace dyna {
+namespace {
+
+StatusOr<MicroBatches> cut(const BatchingProblem &problem) {
+  DYNA_ASSIGN_OR_RETURN(auto partition, partitionByLength(problem));
+  return dealMicroBatches(problem, partition, true);
+}
+
+} // namespace
+
+extern const BatchingRule batchingPadded = {
+    "padded", "samples of like length, as long as the longest of them", cut,
+    true, true};
+
+} // namespace dyna

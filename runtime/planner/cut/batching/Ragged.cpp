@@ -1,0 +1,51 @@
+//===- Ragged.cpp - Bins of few seconds, without padding -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Micro-batches of small (stages - 1) * max t + sum t / replicas
+// (PackForPipeline.h), dealt to the replicas by their seconds.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/cut/batching/Batchings.h"
+
+namespace dyna {
+namespace {
+
+StatusOr<MicroBatches> cut(const BatchingProblem &problem) {
+  RaggedCosts costs;
+  costs.seconds = problem.seconds;
+  costs.bytes = [&](const RaggedShape &shape) {
+    return loadWithin(problem, shape);
+  };
+  PartitionOptions options = partitionOptions(problem);
+  options.multipleOf = problem.replicas;
+  DYNA_ASSIGN_OR_RETURN(auto partition,
+                        packForPipeline(problem.lengths, costs, options));
+  return dealMicroBatches(problem, partition, false);
+}
+
+/// The cut of `padded`, without its padding.
+StatusOr<MicroBatches> cutByLength(const BatchingProblem &problem) {
+  DYNA_ASSIGN_OR_RETURN(auto partition, partitionByLength(problem));
+  for (size_t m = 0; m < partition.microBatches.size(); ++m) {
+    RaggedShape shape;
+    for (int64_t sample : partition.microBatches[m]) {
+      const int64_t length = problem.lengths[sample];
+      shape = {shape.samples + 1, shape.tokens + length,
+               shape.squares + length * length};
+    }
+    partition.seconds[m] = problem.seconds(shape);
+  }
+  return dealMicroBatches(problem, partition, false);
+}
+
+} // namespace
+
+extern const BatchingRule batchingRagged = {
+    "ragged",   "samples end to end, micro-batches of like time",
+    cut,        true,
+    false,      false,
+    cutByLength};
+
+} // namespace dyna

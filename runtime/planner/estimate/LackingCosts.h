@@ -1,0 +1,69 @@
+//===- LackingCosts.h - What a file of costs does not have -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Where measured costs have no entry, estimates stand in, which people should
+// know: times that were added up of both are no measurement.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_LACKINGCOSTS_H
+#define DYNA_RUNTIME_PLANNER_LACKINGCOSTS_H
+
+#include "runtime/cost/CostModel.h"
+#include "runtime/plan/model/Strategy.h"
+#include "runtime/planner/request/RecomputeModes.h"
+
+#include <string>
+#include <vector>
+
+namespace dyna {
+
+/// The functions of a strategy's layers whose costs are asked for.
+struct AskedCosts {
+  /// Each for all layers: which of them there will be may be open.
+  std::vector<RecomputeModes> recompute = {{plan::RECOMPUTE_NONE}};
+  bool splitBackward = false;
+  bool update = false;
+};
+
+/// The modes that layers may have: `recompute`, or with `anyMode` also all others.
+std::vector<RecomputeModes> possibleModes(const RecomputeModes &recompute,
+                                          bool anyMode);
+
+/// Of these functions those that nobody measured, in the order of layers, as people
+/// read them: "block tp=1 BACKWARD", or "block tp=2" for a kind that no function was
+/// measured of at this tensor degree.
+std::vector<std::string> lackingCosts(const CostModel &costs,
+                                      const Strategy &strategy,
+                                      const AskedCosts &asked);
+
+/// Whether something was measured at the strategy's tensor degree.
+bool hasCostsOfDegree(const CostModel &costs, const Strategy &strategy);
+
+/// "a", "a and b", "a, b and c".
+std::string joinNames(const std::vector<std::string> &names);
+
+/// "estimated from flops and bytes of device 'host'"
+std::string describeEstimate(const CostModel &costs);
+
+/// A line for people where a file of measurements lacks some of what is asked for;
+/// but not what is in `said`, of which they know. Empty without such a file: a device
+/// that is described is there to estimate by.
+std::string describeLacking(const CostModel &costs, const Strategy &strategy,
+                            const AskedCosts &asked,
+                            const std::vector<std::string> &said = {});
+
+/// Where nobody says how much memory the device has, which a search should know; or
+/// empty.
+std::string describeLackingMemory(const CostModel &costs);
+
+/// The lines of several strategies, those of one text once. What is asked for is a
+/// step of each as the strategy says it, its update included.
+std::vector<std::string>
+describeLacking(const CostModel &costs,
+                const std::vector<Strategy> &strategies);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_LACKINGCOSTS_H

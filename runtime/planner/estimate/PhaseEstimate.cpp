@@ -1,0 +1,182 @@
+//===- PhaseEstimate.cpp - About what samples take under a strategy -------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/estimate/PhaseEstimate.h"
+
+#include "runtime/planner/estimate/StageCosts.h"
+#include "runtime/planner/estimate/StageMemory.h"
+
+#include <limits>
+#include <map>
+
+namespace dyna {
+namespace {
+
+/// Tokens of one of as many micro-batches as a pipeline holds, within its memory.
+int64_t tokensWithin(const ExecutableGraph &graph, const PlanOptions &options) {
+  int64_t most = options.maxTokensPerMicroBatch;
+  if (options.dynamicLimits.empty())
+    return most;
+  const HeldBytes held(graph, options);
+  const int64_t inFlight =
+      graph.stages() > 1 ? graph.stages() : options.inFlight;
+  int64_t fitting = 0;
+  while (most - fitting > 1) {
+    const int64_t middle = fitting + (most - fitting) / 2;
+    (held.of(middle, 1, middle * middle) <= held.limit() / inFlight ? fitting
+                                                                    : most) =
+        middle;
+  }
+  return std::max<int64_t>(fitting, 1);
+}
+
+/// Of one stage, over all ranks that hold what it has.
+struct StageExchange {
+  double reduce = 0, gather = 0, update = 0;
+};
+
+StageExchange exchangeOf(const ExecutableGraph &graph, const CostModel &costs,
+                         int stage) {
+  const int rank = graph.rankAt({0, stage, 0});
+  const RankView &view = graph.replicaView(rank);
+  const Strategy &strategy = graph.strategy();
+  const bool zero = strategy.zero;
+  struct Bytes {
+    double gradients = 0, values = 0;
+    int parameter = 0;
+  };
+  std::map<int, Bytes> groups;
+  double updated = 0, all = 0;
+  for (int p = 0; p < view.parameters(); ++p) {
+    if (!view.holds(p))
+      continue;
+    Bytes &bytes = groups[graph.holderGroup(p, rank)];
+    const auto elements = static_cast<double>(view.elements(p));
+    bytes.parameter = p;
+    bytes.gradients +=
+        elements * static_cast<double>(elementBytes(view.gradientType()));
+    bytes.values +=
+        elements * static_cast<double>(elementBytes(view.computeType(p)));
+    all += elements;
+    updated += elements / (zero ? view.place(p).holders : 1);
+  }
+  StageExchange seconds;
+  for (const auto &[index, bytes] : groups) {
+    const GroupShape shape =
+        costs.cluster().shapeOf(graph.holders(bytes.parameter, rank));
+    seconds.reduce += costs.cluster().exchangeSeconds(
+        zero ? plan::LayerExchange::REDUCE_SCATTER
+             : plan::LayerExchange::ALL_REDUCE,
+        bytes.gradients, shape);
+    if (zero)
+      seconds.gather += costs.cluster().exchangeSeconds(
+          plan::LayerExchange::ALL_GATHER, bytes.values, shape);
+  }
+  const int perNode = shardsPerNode(graph, costs, stage);
+  for (int l = view.firstLayer(); l < view.endLayer(); ++l)
+    seconds.update +=
+        costs.seconds({view.layer(l).kind(), strategy.tp, strategy.sp, perNode},
+                      cost::UPDATE, Work());
+  if (all > 0)
+    seconds.update *= updated / all;
+  return seconds;
+}
+
+/// Of the activations of a micro-batch on their way through all stages.
+double messageSeconds(const ExecutableGraph &graph, const CostModel &costs,
+                      int64_t tokens) {
+  double seconds = 0;
+  for (int stage = 1; stage < graph.stages(); ++stage) {
+    const int from = graph.rankAt({0, stage - 1, 0});
+    const int to = graph.rankAt({0, stage, 0});
+    const int64_t bytes = graph.replicaView(to).messageBytes(
+        graph.stage(stage).firstLayer, {tokens, tokens, 1});
+    seconds +=
+        costs.cluster().messageSeconds(from, to, static_cast<double>(bytes));
+  }
+  return seconds;
+}
+
+} // namespace
+
+PhaseEstimate::PhaseEstimate(const ExecutableGraph &graph,
+                             const CostModel &costs, const PlanOptions &options)
+    : PhaseEstimate(graph, costs, options,
+                    std::make_shared<StageTables>(graph, costs, options,
+                                                  /*trains=*/true,
+                                                  options.mostTokens())) {}
+
+PhaseEstimate::PhaseEstimate(const ExecutableGraph &graph,
+                             const CostModel &costs, const PlanOptions &options,
+                             std::shared_ptr<const StageTables> tables)
+    : tables_(std::move(tables)), stages_(graph.stages()),
+      replicas_(graph.replicas()), mostTokens_(tokensWithin(graph, options)),
+      // Gradients come back the same way.
+      messageSeconds_(2 * messageSeconds(graph, costs, 0)),
+      messageSecondsPerToken_(
+          (2 * messageSeconds(graph, costs, mostTokens_) - messageSeconds_) /
+          static_cast<double>(mostTokens_)) {
+  for (int stage = 0; stage < stages_; ++stage) {
+    const StageExchange exchange = exchangeOf(graph, costs, stage);
+    const auto &layers = graph.stage(stage);
+    reductionSeconds_ = std::max(reductionSeconds_, exchange.reduce);
+    lastReduction_ =
+        std::max(lastReduction_,
+                 exchange.reduce / (layers.endLayer - layers.firstLayer));
+    updateSeconds_ = std::max(updateSeconds_, exchange.update);
+    gatherSeconds_ = std::max(gatherSeconds_, exchange.gather);
+  }
+}
+
+double PhaseEstimate::pathSeconds(const RaggedShape &shape) const {
+  return tables_->path(shape) + messageSeconds_ +
+         messageSecondsPerToken_ * static_cast<double>(shape.tokens);
+}
+
+double PhaseEstimate::pipelineSeconds(const PhaseLoad &load, int64_t perReplica,
+                                      double inFlight) const {
+  const RaggedShape &sum = load.sum;
+  const int64_t count = std::min<int64_t>(perReplica * replicas_, sum.samples);
+  // Rounded up, so that none of the three is nothing.
+  const RaggedShape mean{(sum.samples + count - 1) / count,
+                         (sum.tokens + count - 1) / count,
+                         (sum.squares + count - 1) / count};
+  const double seconds = tables_->slowest(mean);
+  const double longest =
+      pathSeconds({1, load.longest, load.longest * load.longest});
+  // Of samples one by one, fewer than fill all replicas the same, some have one
+  // more than others.
+  const double each = seconds * static_cast<double>(perReplica);
+  const double hidden = tables_->backward(0, mean);
+  const double path = pathSeconds(mean);
+  // With fewer at a time than stages, some always wait.
+  const double waiting =
+      inFlight > 0 && inFlight < stages_
+          ? path * std::max(1.0, static_cast<double>(perReplica) / inFlight)
+          : 0;
+  return std::max(
+             {std::max(each, seconds) + path - seconds, longest, waiting}) +
+         std::max(lastReduction_, reductionSeconds_ - hidden);
+}
+
+double PhaseEstimate::seconds(const PhaseLoad &load, int64_t mostTokens,
+                              double inFlight) const {
+  const int64_t samples = load.sum.samples;
+  if (samples == 0)
+    return 0;
+  const int64_t most = (samples + replicas_ - 1) / replicas_;
+  const int64_t tokens = mostTokens * replicas_;
+  const int64_t least = std::min(most, (load.sum.tokens + tokens - 1) / tokens);
+  double best = std::numeric_limits<double>::infinity();
+  for (int64_t perReplica = std::max<int64_t>(least, 1);;
+       perReplica += std::max<int64_t>(1, perReplica / 4)) {
+    perReplica = std::min(perReplica, most);
+    const double seconds = pipelineSeconds(load, perReplica, inFlight);
+    best = std::min(best, seconds);
+    if (perReplica == most)
+      return best;
+  }
+}
+
+} // namespace dyna

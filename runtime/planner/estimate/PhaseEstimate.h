@@ -1,0 +1,109 @@
+//===- PhaseEstimate.h - About what samples take under a strategy -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Which strategy samples should have is asked hundreds of times for each step, and
+// millions of times when strategies are searched: far too often to make plans. So a
+// phase (the micro-batches of one graph in a step) is estimated from sums over its
+// samples. Of `n` equal micro-batches on `d` replicas, with `t` the seconds of one
+// on the slowest stage, and `path` those on all stages and between them,
+//
+//     max(n t / d + path - t, path of the longest sample) + reduction
+//
+// which are the bounds of PipelineBounds.h for micro-batches that are equal but for
+// the longest sample; `n` is whatever makes this least, among numbers that keep
+// micro-batches within the options' tokens and memory. `reduction` is what of the
+// gradients' exchange the last backward does not hide. Padding, uneven packing
+// and how a schedule fills its gaps are left out: beside plans as they are played,
+// docs/planner.md says how far off that is.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_PHASEESTIMATE_H
+#define DYNA_RUNTIME_PLANNER_PHASEESTIMATE_H
+
+#include "runtime/planner/estimate/StageTables.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <vector>
+
+namespace dyna {
+
+/// What the samples of a phase add up to.
+struct PhaseLoad {
+  static constexpr int kClasses = 41;
+  /// Of the samples of 2^c to 2^(c+1) - 1 tokens.
+  static int classOf(int64_t tokens) {
+    int c = 0;
+    while (c + 1 < kClasses && tokens >> (c + 1) > 0)
+      ++c;
+    return c;
+  }
+
+  RaggedShape sum;
+  int64_t longest = 0; ///< tokens
+  /// By class of samples.
+  std::array<int64_t, kClasses> tokensOf{};
+
+  void add(int64_t tokens) {
+    ++sum.samples;
+    sum.tokens += tokens;
+    sum.squares += tokens * tokens;
+    longest = std::max(longest, tokens);
+    tokensOf[classOf(tokens)] += tokens;
+  }
+  void add(const PhaseLoad &other) {
+    sum.samples += other.sum.samples;
+    sum.tokens += other.sum.tokens;
+    sum.squares += other.sum.squares;
+    longest = std::max(longest, other.longest);
+    for (int c = 0; c < kClasses; ++c)
+      tokensOf[c] += other.tokensOf[c];
+  }
+};
+
+class PhaseEstimate {
+public:
+  /// Of training steps planned with `options`, for samples of at most
+  /// `options.mostTokens()` tokens. O(layers + log^2 tokens) costs.
+  PhaseEstimate(const ExecutableGraph &graph, const CostModel &costs,
+                const PlanOptions &options);
+  /// With tables of the same degrees and options, for graphs that differ in how
+  /// ranks are numbered or in who updates what.
+  PhaseEstimate(const ExecutableGraph &graph, const CostModel &costs,
+                const PlanOptions &options,
+                std::shared_ptr<const StageTables> tables);
+
+  /// Of a phase; 0 without samples. O(log samples).
+  double seconds(const PhaseLoad &load) const {
+    return seconds(load, mostTokens_);
+  }
+  /// The same with micro-batches of several samples of at most so many tokens, of
+  /// which a replica holds no more than `inFlight` at a time in the mean (0: no
+  /// matter).
+  double seconds(const PhaseLoad &load, int64_t mostTokens,
+                 double inFlight = 0) const;
+  /// Of the update behind the last phase, for the graph that makes it.
+  double updateSeconds() const { return updateSeconds_; }
+  /// With ZeRO, until each rank has the rows that others updated.
+  double gatherSeconds() const { return gatherSeconds_; }
+  const std::shared_ptr<const StageTables> &tables() const { return tables_; }
+
+private:
+  double pathSeconds(const RaggedShape &shape) const;
+  double pipelineSeconds(const PhaseLoad &load, int64_t perReplica,
+                         double inFlight) const;
+
+  std::shared_ptr<const StageTables> tables_;
+  int stages_, replicas_;
+  int64_t mostTokens_ = 0; ///< of a micro-batch of several samples
+  double messageSeconds_, messageSecondsPerToken_; ///< of all stages, both ways
+  double reductionSeconds_ = 0, lastReduction_ = 0, updateSeconds_ = 0;
+  double gatherSeconds_ = 0;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_PHASEESTIMATE_H

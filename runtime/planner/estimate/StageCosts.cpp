@@ -1,0 +1,159 @@
+//===- StageCosts.cpp - What stages take for micro-batches -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/estimate/StageCosts.h"
+
+#include "runtime/plan/graph/ProgramBlocks.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace dyna {
+
+std::vector<cost::Direction> trainingPasses(const plan::LayerKind &kind,
+                                            plan::Recompute wished,
+                                            bool split) {
+  std::vector<cost::Direction> passes = {cost::FORWARD};
+  if (splitsBackward(kind) && (split || !hasRole(kind, DYNA_ROLE_BACKWARD)))
+    passes.insert(passes.end(), {cost::BACKWARD_INPUT, cost::BACKWARD_WEIGHT});
+  else
+    passes.push_back(cost::BACKWARD);
+  plan::Recompute mode = nearestMode(kind, wished);
+  if (mode == plan::RECOMPUTE_SELECTIVE)
+    passes.push_back(cost::RECOMPUTE_SELECTIVE);
+  if (mode == plan::RECOMPUTE_FULL)
+    passes.push_back(cost::RECOMPUTE_FULL);
+  return passes;
+}
+
+int shardsPerNode(const ExecutableGraph &graph, const CostModel &costs,
+                  int stage) {
+  const int rank = graph.rankAt({0, stage, 0});
+  return costs.cluster()
+      .shapeOf(graph.compiledGroup(rank, DYNA_GROUP_TP))
+      .perNode;
+}
+
+namespace {
+
+/// Of one layer, for every micro-batch; weight gradients and what is computed
+/// again are parts of backward.
+struct LayerSeconds {
+  std::vector<double> forward, backward, weight, recompute;
+};
+
+LayerSeconds secondsOf(const CostModel &costs, const KindAt &at,
+                       const std::vector<cost::Direction> &passes,
+                       const std::vector<Work> &works) {
+  LayerSeconds seconds;
+  for (const Work &work : works) {
+    seconds.forward.push_back(costs.seconds(at, passes[0], work));
+    double backward = 0, weight = 0, recompute = 0;
+    for (size_t p = 1; p < passes.size(); ++p) {
+      double part = costs.seconds(at, passes[p], work);
+      backward += part;
+      if (passes[p] == cost::BACKWARD_WEIGHT)
+        weight += part;
+      if (passes[p] == cost::RECOMPUTE_SELECTIVE ||
+          passes[p] == cost::RECOMPUTE_FULL)
+        recompute += part;
+    }
+    seconds.backward.push_back(backward);
+    seconds.weight.push_back(weight);
+    seconds.recompute.push_back(recompute);
+  }
+  return seconds;
+}
+
+/// Of a micro-batch of mean size, over the slowest of the ways between stages.
+double messageSeconds(const ExecutableGraph &graph, const CostModel &costs,
+                      const plan::Plan &plan,
+                      const std::vector<int> &microBatches) {
+  double most = 0;
+  Extent mean;
+  for (int m : microBatches)
+    mean.tq += extentOf(plan.microBatches[m]).tq;
+  if (microBatches.empty())
+    return 0;
+  mean.tq /= static_cast<int64_t>(microBatches.size());
+  for (int stage = 1; stage < graph.stages(); ++stage) {
+    const int from = graph.rankAt({0, stage - 1, 0});
+    const int to = graph.rankAt({0, stage, 0});
+    const int64_t bytes =
+        graph.replicaView(to).messageBytes(graph.stage(stage).firstLayer, mean);
+    most = std::max(most, costs.cluster().messageSeconds(
+                              from, to, static_cast<double>(bytes)));
+  }
+  return most;
+}
+
+std::vector<Work> worksOf(const plan::LayerKind &kind, const plan::Plan &plan,
+                          const std::vector<int> &microBatches) {
+  std::vector<Work> works;
+  for (int m : microBatches) {
+    Work &work = works.emplace_back();
+    for (const plan::Segment &segment : plan.microBatches[m].segments) {
+      work.tokens += segment.length;
+      work.pairs += visiblePairs(kind, segment.length);
+    }
+    work.targets = work.tokens;
+  }
+  return works;
+}
+
+} // namespace
+
+PipelineProblem estimateStages(const ExecutableGraph &graph,
+                               const CostModel &costs, const plan::Plan &plan,
+                               const std::vector<int> &microBatches,
+                               const PlanOptions &options) {
+  // Layers of one kind and mode take the same.
+  const Strategy &strategy = graph.strategy();
+  std::map<std::tuple<int, int, plan::Recompute>, LayerSeconds> known;
+  auto secondsIn = [&](const RankView &view, int perNode, int layer,
+                       plan::Recompute mode) -> const LayerSeconds & {
+    const int kind = view.layer(layer).kind();
+    auto [entry, isNew] = known.try_emplace({kind, perNode, mode});
+    if (isNew)
+      entry->second = secondsOf(
+          costs, {kind, strategy.tp, strategy.sp, perNode},
+          trainingPasses(view.kind(layer), mode, options.splitBackward),
+          worksOf(view.kind(layer), plan, microBatches));
+    return entry->second;
+  };
+  PipelineProblem stages;
+  const bool pieces = ruleOf(options.schedule).adapts;
+  const bool apart = pieces && options.splitBackward;
+  for (int stage = 0; stage < graph.stages(); ++stage) {
+    const RankView &view = graph.replicaView(graph.rankAt({0, stage, 0}));
+    const int perNode = shardsPerNode(graph, costs, stage);
+    auto &forward = stages.forward.emplace_back(microBatches.size(), 0);
+    auto &backward = stages.backward.emplace_back(microBatches.size(), 0);
+    if (apart)
+      stages.weight.emplace_back(microBatches.size(), 0);
+    if (pieces)
+      stages.recompute.emplace_back(microBatches.size(), 0);
+    for (int l = view.firstLayer(); l < view.endLayer(); ++l)
+      for (size_t m = 0; m < microBatches.size(); ++m) {
+        const LayerSeconds &seconds =
+            secondsIn(view, perNode, l, options.modeOf(l, microBatches[m]));
+        forward[m] += seconds.forward[m];
+        backward[m] += seconds.backward[m];
+        if (apart)
+          stages.weight.back()[m] += seconds.weight[m];
+        // Of the last layer, with which backward begins: what others compute again
+        // waits for gradients.
+        if (pieces)
+          stages.recompute.back()[m] = seconds.recompute[m];
+      }
+  }
+  // What goes by numbers alone is ordered by these alone.
+  if (pieces)
+    stages.messageSeconds = messageSeconds(graph, costs, plan, microBatches);
+  return stages;
+}
+
+} // namespace dyna

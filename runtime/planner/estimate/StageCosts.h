@@ -1,0 +1,35 @@
+//===- StageCosts.h - What stages take for micro-batches -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_STAGECOSTS_H
+#define DYNA_RUNTIME_PLANNER_STAGECOSTS_H
+
+#include "runtime/cost/CostModel.h"
+#include "runtime/plan/graph/ExecutableGraph.h"
+#include "runtime/planner/request/PlanOptions.h"
+
+#include <vector>
+
+namespace dyna {
+
+/// The functions of a layer that a micro-batch passes in a training step: forward, then
+/// what belongs to backward, with what `wished` makes it compute again.
+std::vector<cost::Direction> trainingPasses(const plan::LayerKind &kind,
+                                            plan::Recompute wished, bool split);
+
+/// Ranks of a tensor-parallel group of a stage that are on one node, at most.
+int shardsPerNode(const ExecutableGraph &graph, const CostModel &costs,
+                  int stage);
+
+/// What the stages of one replica take for its micro-batches of these numbers.
+/// Which tokens have targets no plan says: all have. O(micro-batches * (kinds +
+/// layers)).
+PipelineProblem estimateStages(const ExecutableGraph &graph,
+                               const CostModel &costs, const plan::Plan &plan,
+                               const std::vector<int> &microBatches,
+                               const PlanOptions &options);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_STAGECOSTS_H

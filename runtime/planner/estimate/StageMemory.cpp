@@ -1,0 +1,130 @@
+//===- StageMemory.cpp - What micro-batches hold on their stages ----------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/estimate/StageMemory.h"
+
+#include "runtime/plan/graph/ProgramBlocks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace dyna {
+namespace {
+
+/// Of the stage's ranks in one replica.
+int64_t leastLimit(const ExecutableGraph &graph, int replica, int stage,
+                   const PlanOptions &options,
+                   const std::vector<int64_t> &beside) {
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int shard = 0; shard < graph.strategy().tp; ++shard) {
+    int rank = graph.rankAt({replica, stage, shard});
+    least = std::min(least, options.dynamicLimits[rank] - beside[rank]);
+  }
+  return std::max<int64_t>(least, 0);
+}
+
+} // namespace
+
+void holdBlocks(PipelineProblem &problem, const ExecutableGraph &graph,
+                const plan::Plan &plan, const std::vector<int> &microBatches,
+                const PlanOptions &options) {
+  for (int stage = 0; stage < graph.stages(); ++stage) {
+    const RankView &view = graph.replicaView(graph.rankAt({0, stage, 0}));
+    std::vector<int64_t> &kept = problem.kept.emplace_back();
+    std::vector<int64_t> &late = problem.late.emplace_back();
+    for (int m : microBatches) {
+      BatchExtent extent = extentOf(plan.microBatches[m]);
+      int64_t all = 0, left = 0;
+      for (int l = view.firstLayer(); l < view.endLayer(); ++l) {
+        plan::Recompute mode = nearestMode(view.kind(l), options.modeOf(l, m));
+        int64_t bytes = view.keptBytes(l, mode, extent);
+        all += bytes;
+        if (splitsBackward(view.kind(l)))
+          left += bytes + view.lateBytes(l, mode, true, extent);
+      }
+      kept.push_back(all);
+      late.push_back(left);
+    }
+  }
+}
+
+void limitStages(PipelineProblem &problem, const ExecutableGraph &graph,
+                 int replica, const PlanOptions &options,
+                 const std::vector<int64_t> &beside) {
+  problem.mostKept = options.mostKept;
+  for (int stage = 0; stage < graph.stages(); ++stage)
+    problem.limits.push_back(
+        leastLimit(graph, replica, stage, options, beside));
+}
+
+HeldBytes::HeldBytes(const ExecutableGraph &graph, const PlanOptions &options) {
+  const std::vector<int64_t> none(graph.ranks(), 0);
+  std::vector<int64_t> limits(graph.stages(),
+                              std::numeric_limits<int64_t>::max());
+  for (int stage = 0; stage < graph.stages(); ++stage)
+    for (int replica = 0; replica < graph.replicas(); ++replica)
+      limits[stage] = std::min(
+          limits[stage], leastLimit(graph, replica, stage, options, none));
+  limit_ = *std::min_element(limits.begin(), limits.end());
+  for (int stage = 0; stage < graph.stages(); ++stage) {
+    const RankView &view = graph.replicaView(graph.rankAt({0, stage, 0}));
+    Row kept, late;
+    for (int l = view.firstLayer(); l < view.endLayer(); ++l) {
+      const plan::LayerKind &kind = view.kind(l);
+      const plan::Recompute mode =
+          nearestMode(kind, modeOf(options.recompute, l));
+      const bool isApart = ruleOf(options.schedule).adapts &&
+                           options.splitBackward && splitsBackward(kind);
+      for (int tier = 0; tier < DYNA_TIER_COUNT; ++tier) {
+        if (keepsTier(mode, tier))
+          add(kept, kind.tiers(tier));
+        if (isApart)
+          add(late, kind.tiers(tier));
+      }
+      const auto scores = static_cast<double>(kind.score_bytes_per_pair());
+      if (keepsTier(mode, DYNA_TIER_ELEMENTWISE))
+        kept.pair += scores;
+      if (isApart)
+        late.pair += scores;
+    }
+    const double scale =
+        limits[stage] > 0
+            ? static_cast<double>(limit_) / static_cast<double>(limits[stage])
+            : 1;
+    take(kept, scale);
+    take(late, scale);
+  }
+}
+
+void HeldBytes::add(Row &row, const plan::LinearBytes &formula) {
+  row.token += static_cast<double>(formula.tq() + formula.tkv());
+  row.sample += static_cast<double>(formula.s());
+  row.constant += static_cast<double>(formula.constant());
+}
+
+void HeldBytes::take(Row row, double scale) {
+  row = {row.token * scale, row.sample * scale, row.constant * scale,
+         row.pair * scale};
+  for (const Row &other : rows_)
+    if (row.isAtMost(other))
+      return;
+  rows_.erase(
+      std::remove_if(rows_.begin(), rows_.end(),
+                     [&](const Row &other) { return other.isAtMost(row); }),
+      rows_.end());
+  rows_.push_back(row);
+}
+
+int64_t HeldBytes::of(int64_t tokens, int64_t samples, int64_t pairs) const {
+  const auto rows = static_cast<double>(dyna_round_rows(tokens));
+  const auto count = static_cast<double>(dyna_round_rows(samples));
+  double most = 0;
+  for (const Row &row : rows_)
+    most = std::max(most, row.token * rows + row.sample * count + row.constant +
+                              row.pair * static_cast<double>(pairs));
+  return std::llround(std::min(std::floor(most), 0x1p62));
+}
+
+} // namespace dyna

@@ -1,0 +1,115 @@
+//===- StageTables.cpp - What stages take for any micro-batch -------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/estimate/StageTables.h"
+
+#include "runtime/planner/estimate/StageCosts.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace dyna {
+namespace {
+
+/// The power of two at or below a number, and how far it is to the next one.
+std::pair<int, double> place(double number, int last) {
+  int power = 0;
+  while (power < last && number >= static_cast<double>(INT64_C(2) << power))
+    ++power;
+  double begin = static_cast<double>(INT64_C(1) << power);
+  return {power, std::clamp((number - begin) / begin, 0.0, 1.0)};
+}
+
+int powersUpTo(int64_t number) {
+  int powers = 2;
+  while (powers < 40 && INT64_C(1) << (powers - 1) < number)
+    ++powers;
+  return powers;
+}
+
+} // namespace
+
+StageTables::StageTables(const ExecutableGraph &graph, const CostModel &costs,
+                         const PlanOptions &options, bool trains,
+                         int64_t mostTokens)
+    : powers_(powersUpTo(mostTokens)) {
+  const size_t points = static_cast<size_t>(powers_) * powers_;
+  // Layers of one kind and mode take the same.
+  const Strategy &strategy = graph.strategy();
+  std::map<std::tuple<int, int, plan::Recompute>, std::pair<Table, Table>>
+      known;
+  auto tabulate = [&](const plan::LayerKind &kind, const KindAt &at,
+                      plan::Recompute mode) {
+    std::pair<Table, Table> tables(Table(points, 0), Table(points, 0));
+    auto passes = trainingPasses(kind, mode, options.splitBackward);
+    if (!trains)
+      passes.resize(1);
+    for (int t = 0; t < powers_; ++t)
+      for (int q = 0; q < powers_; ++q) {
+        Work work;
+        work.tokens = work.targets = INT64_C(1) << t;
+        // Of as many samples of this length as make the tokens.
+        int64_t length = INT64_C(1) << q;
+        int64_t pairs = visiblePairs(kind, length);
+        work.pairs = t >= q ? pairs << (t - q) : pairs >> (q - t);
+        for (size_t p = 0; p < passes.size(); ++p)
+          (p == 0 ? tables.first : tables.second)[t * powers_ + q] +=
+              costs.seconds(at, passes[p], work);
+      }
+    return tables;
+  };
+  slowest_.assign(points, 0);
+  path_.assign(points, 0);
+  for (int stage = 0; stage < graph.stages(); ++stage) {
+    const RankView &view = graph.replicaView(graph.rankAt({0, stage, 0}));
+    const int perNode = shardsPerNode(graph, costs, stage);
+    Table &forward = forward_.emplace_back(points, 0);
+    Table &backward = backward_.emplace_back(points, 0);
+    for (int l = view.firstLayer(); l < view.endLayer(); ++l) {
+      const KindAt at{view.layer(l).kind(), strategy.tp, strategy.sp, perNode};
+      const plan::Recompute mode = modeOf(options.recompute, l);
+      const std::tuple key(at.kind, perNode, mode);
+      auto found = known.find(key);
+      if (found == known.end())
+        found = known.emplace(key, tabulate(view.kind(l), at, mode)).first;
+      for (size_t i = 0; i < points; ++i) {
+        forward[i] += found->second.first[i];
+        backward[i] += found->second.second[i];
+      }
+    }
+    neverFall(forward);
+    neverFall(backward);
+    for (size_t i = 0; i < points; ++i) {
+      slowest_[i] = std::max(slowest_[i], forward[i] + backward[i]);
+      path_[i] += forward[i] + backward[i];
+    }
+  }
+}
+
+void StageTables::neverFall(Table &table) const {
+  for (int t = 0; t < powers_; ++t)
+    for (int q = 0; q < powers_; ++q) {
+      double &value = table[t * powers_ + q];
+      if (t > 0)
+        value = std::max(value, table[(t - 1) * powers_ + q]);
+      if (q > 0)
+        value = std::max(value, table[t * powers_ + q - 1]);
+    }
+}
+
+double StageTables::at(const Table &table, const RaggedShape &shape) const {
+  double tokens = static_cast<double>(shape.tokens);
+  double length =
+      shape.tokens > 0 ? static_cast<double>(shape.squares) / tokens : 0;
+  auto [t, x] = place(tokens, powers_ - 2);
+  auto [q, y] = place(length, powers_ - 2);
+  const double *corner = &table[t * powers_ + q];
+  double few = corner[0] + y * (corner[1] - corner[0]);
+  double many = corner[powers_] + y * (corner[powers_ + 1] - corner[powers_]);
+  return few + x * (many - few);
+}
+
+} // namespace dyna

@@ -1,0 +1,195 @@
+//===- PartitionLayers.cpp - The cut of the layers into stages -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/graph/PartitionLayers.h"
+
+#include "runtime/plan/graph/ExecutableGraph.h"
+#include "runtime/planner/estimate/LackingCosts.h"
+#include "runtime/planner/estimate/StageCosts.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace dyna {
+namespace {
+
+/// Whether stages of at most `limit` suffice: every stage takes what fits, but
+/// leaves one layer for each behind it.
+bool fits(const std::vector<double> &costs, int stages, double limit) {
+  size_t layer = 0;
+  for (int stage = 0; stage < stages; ++stage) {
+    const size_t first = layer, last = costs.size() - (stages - 1 - stage);
+    double sum = 0;
+    while (layer < last && sum + costs[layer] <= limit)
+      sum += costs[layer++];
+    if (layer == first)
+      return false;
+  }
+  return layer == costs.size();
+}
+
+/// Of the cuts into stages of at most `limit`, of which there are some, that of
+/// the least sum of squares.
+std::vector<int> mostEven(const std::vector<double> &costs, int stages,
+                          double limit) {
+  const int layers = static_cast<int>(costs.size());
+  constexpr int nothing = 0;
+  struct Rest {
+    double squares = 0;
+    int take = nothing; ///< layers of its first stage
+  };
+  // [stages][layers]: of the last ones.
+  std::vector<std::vector<Rest>> rest(stages + 1,
+                                      std::vector<Rest>(layers + 1));
+  for (int s = 1; s <= stages; ++s)
+    for (int l = s; l <= layers; ++l) {
+      Rest &best = rest[s][l];
+      double sum = 0;
+      for (int take = 1; l - take >= s - 1; ++take) {
+        sum += costs[layers - l + take - 1];
+        if (!(sum <= limit))
+          break;
+        const Rest &behind = rest[s - 1][l - take];
+        if (s == 1 ? take < l : behind.take == nothing)
+          continue;
+        // As many as possible; sums of the same numbers differ by rounding.
+        const double squares = sum * sum + behind.squares;
+        if (best.take == nothing || squares <= best.squares * (1 + 1e-12))
+          best = {squares, take};
+      }
+    }
+  std::vector<int> cut;
+  for (int s = stages, l = layers; s > 0; l -= cut.back(), --s)
+    cut.push_back(rest[s][l].take);
+  return cut;
+}
+
+} // namespace
+
+std::vector<int> partitionLayers(const std::vector<double> &costs, int stages) {
+  // The optimum is the sum of some run of layers, added up in this order.
+  std::vector<double> sums;
+  for (size_t begin = 0; begin < costs.size(); ++begin) {
+    double sum = 0;
+    for (size_t end = begin; end < costs.size(); ++end)
+      sums.push_back(sum += costs[end]);
+  }
+  std::sort(sums.begin(), sums.end());
+  auto best = std::partition_point(sums.begin(), sums.end(), [&](double limit) {
+    return !fits(costs, stages, limit);
+  });
+  return mostEven(costs, stages, best == sums.end() ? sums.back() : *best);
+}
+
+std::vector<int>
+partitionLayersForAny(const std::vector<std::vector<double>> &costs,
+                      int stages) {
+  auto largest = [](const std::vector<double> &own,
+                    const std::vector<int> &cut) {
+    double most = 0;
+    size_t layer = 0;
+    for (int layers : cut) {
+      double sum = 0;
+      for (int i = 0; i < layers; ++i)
+        sum += own[layer++];
+      most = std::max(most, sum);
+    }
+    return most;
+  };
+  std::vector<std::vector<int>> cuts;
+  std::vector<double> least;
+  for (const std::vector<double> &own : costs) {
+    cuts.push_back(partitionLayers(own, stages));
+    least.push_back(largest(own, cuts.back()));
+  }
+  std::vector<double> times; // of the least, for the worst of the costs
+  for (const std::vector<int> &cut : cuts) {
+    times.push_back(1);
+    for (size_t own = 0; own < costs.size(); ++own)
+      if (least[own] > 0)
+        times.back() =
+            std::max(times.back(), largest(costs[own], cut) / least[own]);
+  }
+  const double enough =
+      mostWorseCut * *std::min_element(times.begin(), times.end());
+  size_t best = 0;
+  while (times[best] > enough)
+    ++best;
+  return cuts[best];
+}
+
+namespace {
+
+constexpr int64_t cutTokens = 4096;
+constexpr int64_t cutSampleTokens = 1024;
+
+std::vector<cost::Direction> passesOf(const Model &model, int layer,
+                                      const RecomputeModes &modes) {
+  return trainingPasses(model.kind(layer), modeOf(modes, layer), false);
+}
+
+KindAt kindAt(const Model &model, int layer, const Strategy &strategy) {
+  return {model.layer(layer).kind(), strategy.tp, strategy.sp};
+}
+
+/// "costs from FILE" and what that lacks, or that all is estimated.
+std::string describeSource(const CostModel &costs, const Strategy &strategy,
+                           const std::vector<std::string> &lacking) {
+  const std::string estimate = describeEstimate(costs);
+  const std::string &file = costs.table().name();
+  if (file.empty())
+    return estimate;
+  const std::string from = "costs from " + file;
+  if (costs.table().curves().empty())
+    return from + ": " + estimate; // the device is where it comes from
+  if (!hasCostsOfDegree(costs, strategy))
+    return file + " has no entry for this strategy: " + estimate;
+  return lacking.empty()
+             ? from
+             : from + "; it lacks " + joinNames(lacking) + ": " + estimate;
+}
+
+} // namespace
+
+std::vector<double> layerCosts(const CostModel &costs, const Strategy &strategy,
+                               const RecomputeModes &recompute) {
+  const Model &model = costs.model();
+  int64_t positions = model.manifest().facts().positions();
+  int64_t sample =
+      positions > 0 ? std::min(positions, cutSampleTokens) : cutSampleTokens;
+  std::vector<double> seconds;
+  for (int l = 0; l < model.layers(); ++l) {
+    Work work{cutTokens,
+              visiblePairs(model.kind(l), sample) * (cutTokens / sample),
+              cutTokens};
+    seconds.push_back(0);
+    for (cost::Direction pass : passesOf(model, l, recompute))
+      seconds.back() += costs.seconds(kindAt(model, l, strategy), pass, work);
+  }
+  return seconds;
+}
+
+StatusOr<StageCut> chooseLayers(const CostModel &costs, Strategy strategy,
+                                const RecomputeModes &recompute, bool anyMode) {
+  if (!strategy.layers.empty())
+    return StageCut{std::move(strategy), "", {}};
+  DYNA_RETURN_IF_ERROR(checkStages(strategy, costs.model().layers()));
+  RecomputeModes modes =
+      strategy.recompute ? RecomputeModes{*strategy.recompute} : recompute;
+  std::vector<std::vector<double>> layers;
+  for (const RecomputeModes &possible : possibleModes(modes, anyMode))
+    layers.push_back(layerCosts(costs, strategy, possible));
+  strategy.layers = partitionLayersForAny(layers, strategy.pp);
+  StageCut cut = {std::move(strategy), "", {}};
+  if (cut.strategy.pp == 1)
+    return cut;
+  for (int count : cut.strategy.layers)
+    cut.note += (cut.note.empty() ? "stage cut " : "+") + std::to_string(count);
+  cut.lacking =
+      lackingCosts(costs, cut.strategy, {possibleModes(modes, anyMode)});
+  cut.note += ": " + describeSource(costs, cut.strategy, cut.lacking);
+  return cut;
+}
+
+} // namespace dyna

@@ -1,0 +1,182 @@
+//===- Policy.cpp - What is asked of plans becomes their options -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/graph/Policy.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/planner/estimate/LackingCosts.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace dyna {
+namespace {
+
+/// Micro-batches per stage that keep a pipeline busy four fifths of the time.
+constexpr int64_t fillsPipeline = 4;
+constexpr int64_t mostInFlight = 1024;
+
+/// An explicit wish is what runs, not the strategy's own word.
+StatusOr<RecomputeModes> wishedRecompute(int layers, PlanRequest &request,
+                                         std::vector<std::string> &notes) {
+  Strategy &strategy = request.strategy;
+  if (request.recompute.empty())
+    return RecomputeModes{strategy.recompute.value_or(plan::RECOMPUTE_NONE)};
+  const bool isChosen = request.recompute == chooseRecomputeWord;
+  StatusOr<RecomputeModes> modes =
+      isChosen ? RecomputeModes{plan::RECOMPUTE_NONE}
+               : parseRecompute(request.recompute, layers);
+  if (!modes.isOk() || !strategy.recompute)
+    return modes;
+  for (plan::Recompute mode : *modes)
+    if (isChosen || mode != *strategy.recompute) {
+      notes.push_back("--recompute " + request.recompute +
+                      " is used, not that of the strategy '" +
+                      describeStrategy(strategy) + "'");
+      break;
+    }
+  strategy.recompute.reset();
+  return modes;
+}
+
+/// Leaves a note that says how the layers of each stage were chosen, and one of what
+/// costs lack for all the rest.
+StatusOr<Strategy> cutStages(const CostModel &costs, const PlanRequest &request,
+                             const RecomputeModes &modes, bool anyMode,
+                             std::vector<std::string> &notes) {
+  DYNA_ASSIGN_OR_RETURN(StageCut cut,
+                        chooseLayers(costs, request.strategy, modes, anyMode));
+  if (!cut.note.empty())
+    notes.push_back(cut.note);
+  const AskedCosts asked = {possibleModes(modes, anyMode),
+                            request.splitBackward, /*update=*/true};
+  std::string lacking =
+      describeLacking(costs, cut.strategy, asked, cut.lacking);
+  if (!request.isAgain && !lacking.empty())
+    notes.push_back(std::move(lacking));
+  return std::move(cut.strategy);
+}
+
+int64_t chooseMicroBatch(const PlanRequest &request, int64_t share,
+                         int64_t positions) {
+  if (request.tokensPerMicroBatch != 0)
+    return request.tokensPerMicroBatch;
+  int64_t size = std::min(request.tokensPerBatch, kUsualMicroBatch);
+  const int stages = request.strategy.pp;
+  if (stages > 1)
+    size =
+        std::min(size, std::max<int64_t>(1, share / (fillsPipeline * stages)));
+  return std::max({size, std::min(positions, kUsualMicroBatch),
+                   std::min(request.longestSample, maxMicroBatchTokens)});
+}
+
+/// There may be more of them: what divides by costs makes smaller ones than the
+/// limit where these are faster.
+void noteMicroBatches(const Policy &policy, int64_t positions,
+                      std::vector<std::string> &notes) {
+  const int64_t size = policy.options.maxTokensPerMicroBatch;
+  const int64_t count = policy.microBatches;
+  const int stages = policy.strategy.pp;
+  if (stages > 1 && count < 2 * stages)
+    notes.push_back(formatText(
+        "a step may have as few as %d micro-batch%s for %d stages: if all take "
+        "the same, each stage then waits for %d %% of the time; larger "
+        "--tokens-per-batch%s",
+        count, count == 1 ? "" : "es", stages,
+        100 * (stages - 1) / (count + stages - 1),
+        // Smaller ones than the longest sample leave it alone.
+        size > std::max<int64_t>(positions, 1)
+            ? formatText(" or smaller --tokens-per-micro-batch (now %d) help",
+                         size)
+                  .c_str()
+            : " helps"));
+}
+
+} // namespace
+
+std::string knownWords() {
+  std::string names;
+  for (const auto &table : {batchingNames(), scheduleNames()})
+    for (const std::string &name : table)
+      names += (names.empty() ? "" : ", ") + name;
+  return names + ", or by two as " + batchingNames().back() + "+" +
+         scheduleNames().front();
+}
+
+Status takeWords(const std::string &words, PlanRequest &request) {
+  bool namesSchedule = false, namesBatching = false;
+  for (size_t begin = 0; begin <= words.size();) {
+    const size_t end = std::min(words.find('+', begin), words.size());
+    const std::string word = words.substr(begin, end - begin);
+    begin = end + 1;
+    const bool isSchedule = findSchedule(word).isOk();
+    if (!isSchedule && !findBatching(word).isOk())
+      return Status::invalidArgument("plans are named by " + knownWords() +
+                                     ", but got '" + words + "'");
+    if (std::exchange(isSchedule ? namesSchedule : namesBatching, true))
+      return Status::invalidArgument(
+          std::string("'") + words + "' names two " +
+          (isSchedule ? "schedules" : "ways to make micro-batches"));
+    (isSchedule ? request.pipeline : request.microBatches) = word;
+  }
+  return Status::ok();
+}
+
+void setInFlight(PlanOptions &options, int64_t wished, int stages,
+                 int64_t microBatches, std::vector<std::string> &notes) {
+  options.inFlight = 1;
+  if (wished > 0)
+    options.inFlight = static_cast<int>(wished);
+  else if (stages > 1 && ruleOf(options.schedule).readsInFlight)
+    // One more than fill a step, since ragged ones are seldom full.
+    options.inFlight =
+        static_cast<int>(std::min(microBatches + 1, mostInFlight));
+  if (stages == 1)
+    options.schedule = Schedule::GPipe;
+  if (wished > 0 && !ruleOf(options.schedule).readsInFlight)
+    notes.push_back("--in-flight is not used: how many micro-batches are "
+                    "in flight is part of the schedule '" +
+                    std::string(ruleOf(options.schedule).name) + "'");
+}
+
+StatusOr<Policy> choosePolicy(const CostModel &costs, PlanRequest request) {
+  const Model &model = costs.model();
+  const int64_t positions = model.manifest().facts().positions();
+  Policy policy;
+  PlanOptions &options = policy.options;
+  options.schedule = defaultSchedule(request.strategy.pp);
+  if (!request.pipeline.empty()) {
+    DYNA_ASSIGN_OR_RETURN(Schedule schedule, findSchedule(request.pipeline));
+    options.schedule = schedule;
+  }
+  options.batching = allBatchings().front();
+  if (!request.microBatches.empty()) {
+    DYNA_ASSIGN_OR_RETURN(options.batching, findBatching(request.microBatches));
+  }
+  options.chooseRecompute = request.recompute == chooseRecomputeWord;
+  DYNA_ASSIGN_OR_RETURN(auto modes,
+                        wishedRecompute(model.layers(), request, policy.notes));
+  options.recompute = modes;
+  DYNA_ASSIGN_OR_RETURN(
+      auto cut,
+      cutStages(costs, request, modes, options.chooseRecompute, policy.notes));
+  policy.strategy = std::move(cut);
+
+  const int64_t share =
+      std::max<int64_t>(1, request.tokensPerBatch / policy.strategy.dp);
+  const int64_t size = chooseMicroBatch(request, share, positions);
+  options.maxTokensPerMicroBatch = size;
+  options.longestSample =
+      std::min(request.longestSample > 0 ? request.longestSample : positions,
+               maxMicroBatchTokens);
+  policy.microBatches = share / size + (share % size != 0 ? 1 : 0);
+  options.splitBackward = request.splitBackward;
+  options.norms = request.norms;
+  setInFlight(options, request.inFlight, policy.strategy.pp,
+              policy.microBatches, policy.notes);
+  noteMicroBatches(policy, positions, policy.notes);
+  return policy;
+}
+
+} // namespace dyna

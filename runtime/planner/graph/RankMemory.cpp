@@ -1,0 +1,162 @@
+//===- RankMemory.cpp - How large the dynamic regions are -----------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/graph/RankMemory.h"
+
+#include "runtime/base/Text.h"
+
+#include <algorithm>
+
+namespace dyna {
+
+StatusOr<DynamicRegions> sizeDynamicRegions(const Planner &planner,
+                                            const PlanOptions &options,
+                                            Persistent persistent,
+                                            int64_t rankBytes, bool atLeast) {
+  const bool training = includes(persistent, Persistent::Gradients);
+  DynamicRegions regions;
+  DYNA_ASSIGN_OR_RETURN(auto most,
+                        planner.largestDynamicBytes(options, training));
+  regions.bytes = regions.most = std::move(most);
+  if (rankBytes < 0)
+    return regions;
+  DYNA_ASSIGN_OR_RETURN(auto least,
+                        planner.leastDynamicBytes(options, training));
+  const ExecutableGraph &graph = planner.graph();
+  for (int rank = 0; rank < graph.ranks(); ++rank) {
+    const int64_t held =
+        persistentLayout(graph.rankView(rank), persistent).bytes;
+    const int64_t room = rankBytes - held;
+    if (room < least[rank] && !atLeast)
+      return Status::resourceExhausted(formatText(
+          "a rank may take %s, but rank %d needs %s at least: %s "
+          "for parameters "
+          "and their state, %s for a micro-batch of %d tokens",
+          formatBytes(rankBytes), rank, formatBytes(held + least[rank]),
+          formatBytes(held), formatBytes(least[rank]), options.mostTokens()));
+    regions.bytes[rank] = std::max(std::min(regions.most[rank], room),
+                                   std::min(least[rank], regions.most[rank]));
+  }
+  return regions;
+}
+
+//===----------------------------------------------------------------------===//
+// Tokens that there is room for
+//===----------------------------------------------------------------------===//
+
+StatusOr<std::vector<int64_t>> LeastRegions::of(int64_t microBatch,
+                                                int64_t longest) {
+  // What is not longer than a micro-batch changes nothing.
+  longest = std::max(microBatch, longest);
+  auto [found, isNew] = known_.try_emplace({microBatch, longest});
+  if (!isNew)
+    return found->second;
+  PlanOptions options = options_;
+  options.maxTokensPerMicroBatch = microBatch;
+  options.longestSample = longest > microBatch ? longest : 0;
+  auto ofRanks = planner_.leastDynamicBytes(options, training_);
+  if (!ofRanks.isOk()) {
+    known_.erase(found);
+    return ofRanks.status();
+  }
+  const ExecutableGraph &graph = planner_.graph();
+  found->second.resize(graph.ranksPerReplica());
+  for (int rank = 0; rank < graph.ranks(); ++rank)
+    found->second[graph.indexInReplica(rank)] = (*ofRanks)[rank];
+  return found->second;
+}
+
+StatusOr<bool> LeastRegions::fit(const ExecutableGraph &graph,
+                                 const std::vector<int64_t> &room,
+                                 int64_t microBatch, int64_t longest) {
+  DYNA_ASSIGN_OR_RETURN(auto least, of(microBatch, longest));
+  for (int rank = 0; rank < graph.ranks(); ++rank)
+    if (least[graph.indexInReplica(rank)] > room[rank])
+      return false;
+  return true;
+}
+
+/// The most tokens from `low`, which is not looked at, to `high` that fit.
+template <typename Fits>
+static StatusOr<int64_t> mostFitting(int64_t low, int64_t high, Fits fits) {
+  DYNA_ASSIGN_OR_RETURN(bool all, fits(high));
+  if (all)
+    return high;
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    DYNA_ASSIGN_OR_RETURN(bool half, fits(middle));
+    (half ? low : high) = middle;
+  }
+  return low;
+}
+
+StatusOr<int64_t>
+LeastRegions::largestMicroBatch(const ExecutableGraph &graph,
+                                const std::vector<int64_t> &room,
+                                int64_t most) {
+  return mostFitting(
+      0, most, [&](int64_t tokens) { return fit(graph, room, tokens, 0); });
+}
+
+StatusOr<int64_t> LeastRegions::longestSample(const ExecutableGraph &graph,
+                                              const std::vector<int64_t> &room,
+                                              int64_t microBatch,
+                                              int64_t most) {
+  return mostFitting(microBatch, most, [&](int64_t tokens) {
+    return fit(graph, room, microBatch, tokens);
+  });
+}
+
+StatusOr<bool> LeastRegions::hold(const ExecutableGraph &graph,
+                                  const std::vector<int64_t> &room,
+                                  int64_t microBatch, int64_t tokens) {
+  DYNA_ASSIGN_OR_RETURN(bool fits,
+                        fit(graph, room, std::min(microBatch, tokens), tokens));
+  if (fits || tokens <= 1)
+    return fits;
+  // With smaller micro-batches perhaps, which have room for fewer samples.
+  DYNA_ASSIGN_OR_RETURN(bool alone, fit(graph, room, 1, tokens));
+  if (!alone)
+    return false;
+  DYNA_ASSIGN_OR_RETURN(int64_t largest,
+                        largestMicroBatch(graph, room, microBatch));
+  return largest > 0 ? fit(graph, room, largest, tokens) : false;
+}
+
+/// Of arenas that hold parameters, too.
+static std::vector<int64_t> roomBeside(const ExecutableGraph &graph,
+                                       Persistent persistent,
+                                       int64_t rankBytes) {
+  std::vector<int64_t> room;
+  for (int rank = 0; rank < graph.ranks(); ++rank)
+    room.push_back(rankBytes -
+                   persistentLayout(graph.rankView(rank), persistent).bytes);
+  return room;
+}
+
+StatusOr<int64_t> longestSampleWithin(const Planner &planner,
+                                      const PlanOptions &options,
+                                      Persistent persistent,
+                                      int64_t rankBytes) {
+  const ExecutableGraph &graph = planner.graph();
+  LeastRegions least(planner, options,
+                     includes(persistent, Persistent::Gradients));
+  return least.longestSample(graph, roomBeside(graph, persistent, rankBytes),
+                             options.maxTokensPerMicroBatch,
+                             options.mostTokens());
+}
+
+StatusOr<int64_t> largestMicroBatchWithin(const Planner &planner,
+                                          const PlanOptions &options,
+                                          Persistent persistent,
+                                          int64_t rankBytes) {
+  const ExecutableGraph &graph = planner.graph();
+  LeastRegions least(planner, options,
+                     includes(persistent, Persistent::Gradients));
+  return least.largestMicroBatch(graph,
+                                 roomBeside(graph, persistent, rankBytes),
+                                 options.maxTokensPerMicroBatch);
+}
+
+} // namespace dyna

@@ -1,0 +1,239 @@
+//===- PipelineTimes.cpp - When the items of a pipeline run ---------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/order/PipelineTimes.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/sim/TaskGraph.h"
+
+namespace dyna {
+
+ItemSeconds::ItemSeconds(const PipelineProblem &problem) : problem_(problem) {
+  double longest = std::max(1e-18, std::min(problem.messageSeconds, most));
+  for (const auto *list : {&problem.forward, &problem.backward})
+    for (const std::vector<double> &stage : *list)
+      for (double seconds : stage)
+        longest = std::max(longest, std::min(seconds, most));
+  least_ = 1e-9 * longest;
+}
+
+namespace {
+
+/// Tasks of items, and of messages that take time.
+class Clock {
+public:
+  Clock(StageOrders &orders, const PipelineProblem &problem,
+        const ClockOptions &options)
+      : orders_(orders), problem_(problem), options_(options),
+        seconds_(problem), stages_(static_cast<int>(orders.size())),
+        graph_(stages_) {
+    std::vector<std::vector<int>> none(
+        stages_, std::vector<int>(problem.microBatches(), -1));
+    forward_ = backward_ = waiting_ = none;
+  }
+
+  Status run() {
+    size_t items = 0;
+    for (const auto &list : orders_)
+      items += list.size();
+    graph_.reserve(2 * items, 3 * items);
+    for (int s = 0; s < stages_; ++s)
+      for (const PipelineItem &item : orders_[s])
+        add(s, item);
+    for (int s = 0; s < stages_; ++s)
+      for (int m = 0; m < problem_.microBatches(); ++m)
+        connect(s, m);
+    DYNA_ASSIGN_OR_RETURN(std::vector<TaskTime> times,
+                          graph_.run([&](int t) { return describe(t); }));
+    auto task = tasks_.begin();
+    for (auto &list : orders_)
+      for (PipelineItem &item : list) {
+        auto [first, last] = *task++;
+        item.start = times[first].start;
+        item.inputs = times[last].start;
+        item.end = times[last].end;
+      }
+    return Status::ok();
+  }
+
+private:
+  void add(int s, const PipelineItem &item) {
+    int m = item.microBatch, first = -1;
+    if (item.isBackward() && options_.fillsGaps &&
+        problem_.recomputeOf(s, m) > 0)
+      first = graph_.add(s, seconds_.recompute(s, m));
+    int task = graph_.add(s, secondsOf(s, item));
+    tasks_.push_back({first < 0 ? task : first, task});
+    if (item.isForward())
+      forward_[s][m] = task;
+    else if (item.isBackward())
+      backward_[s][m] = task;
+    else
+      waiting_[s][m] = task;
+  }
+
+  std::string describe(int task) const {
+    auto named = tasks_.begin();
+    for (size_t s = 0; s < orders_.size(); ++s)
+      for (const PipelineItem &item : orders_[s]) {
+        auto [first, last] = *named++;
+        if (first == task || last == task)
+          return formatText("the %s of micro-batch %d on stage %d",
+                            item.isForward()    ? "forward"
+                            : item.isBackward() ? "backward"
+                                                : "weight gradients",
+                            item.microBatch, s);
+      }
+    return "a message";
+  }
+
+  double secondsOf(int s, const PipelineItem &item) const {
+    int m = item.microBatch;
+    if (item.isForward())
+      return seconds_.forward(s, m);
+    if (!item.isBackward())
+      return seconds_.weight(s, m);
+    if (!options_.fillsGaps)
+      return seconds_.backward(s, m);
+    return seconds_.inputGradient(s, m);
+  }
+
+  void connect(int s, int m) {
+    if (s > 0)
+      deliver(forward_[s - 1][m], forward_[s][m]);
+    if (backward_[s][m] >= 0) {
+      if (s + 1 < stages_)
+        deliver(backward_[s + 1][m], backward_[s][m]);
+      else
+        graph_.wait(backward_[s][m], forward_[s][m]);
+    }
+    if (waiting_[s][m] >= 0)
+      graph_.wait(waiting_[s][m], backward_[s][m]);
+    if (options_.sentAhead > 0 && m >= options_.sentAhead && s + 1 < stages_)
+      graph_.wait(forward_[s][m], forward_[s + 1][m - options_.sentAhead]);
+  }
+
+  void deliver(int from, int to) {
+    if (problem_.messageSeconds > 0) {
+      int message = graph_.add(TaskGraph::noLane, problem_.messageSeconds);
+      graph_.wait(message, from);
+      from = message;
+    }
+    graph_.wait(to, from);
+  }
+
+  StageOrders &orders_;
+  const PipelineProblem &problem_;
+  const ClockOptions &options_;
+  ItemSeconds seconds_;
+  const int stages_;
+  TaskGraph graph_;
+  /// Of every item in turn, the task that it begins and the one it ends with.
+  std::vector<std::pair<int, int>> tasks_;
+  // [stage][micro-batch]
+  std::vector<std::vector<int>> forward_, backward_, waiting_;
+};
+
+} // namespace
+
+Status timeItems(StageOrders &orders, const PipelineProblem &problem,
+                 const ClockOptions &options) {
+  return Clock(orders, problem, options).run();
+}
+
+double makespanOf(const StageOrders &orders) {
+  double end = 0;
+  for (const auto &list : orders)
+    if (!list.empty())
+      end = std::max(end, list.back().end);
+  return end;
+}
+
+std::vector<int64_t> peakBytesOf(const StageOrders &orders,
+                                 const PipelineProblem &problem) {
+  std::vector<int64_t> peaks;
+  for (size_t stage = 0; stage < orders.size(); ++stage) {
+    int s = static_cast<int>(stage);
+    bool apart = std::any_of(
+        orders[s].begin(), orders[s].end(),
+        [](const PipelineItem &i) { return i.kind == ItemKind::Weight; });
+    int64_t bytes = 0, peak = 0;
+    for (const PipelineItem &item : orders[s]) {
+      int m = item.microBatch;
+      int64_t held = problem.heldBytes(s, m), late = problem.lateBytes(s, m);
+      if (item.isForward())
+        bytes += held;
+      else if (item.isBackward())
+        bytes -= apart ? held - late : held;
+      else
+        bytes -= late;
+      peak = std::max(peak, bytes);
+    }
+    peaks.push_back(peak);
+  }
+  return peaks;
+}
+
+std::vector<SafetyStock> safetyStockOf(const StageOrders &orders,
+                                       const PipelineProblem &problem) {
+  const int stages = static_cast<int>(orders.size());
+  const int count = problem.microBatches();
+  std::vector<std::vector<double>> forward(stages, std::vector<double>(count));
+  auto backward = forward;
+  for (int s = 0; s < stages; ++s)
+    for (const PipelineItem &item : orders[s])
+      if (item.kind != ItemKind::Weight)
+        (item.isForward() ? forward : backward)[s][item.microBatch] = item.end;
+  // What arrives as a stage becomes free keeps it busy, but is no stock.
+  const double moment = 1e-9 * makespanOf(orders);
+  std::vector<SafetyStock> stocks;
+  for (int s = 0; s < stages; ++s) {
+    std::vector<double> arrivals, starts;
+    double begin = 0, end = 0;
+    bool backwards = false;
+    for (const PipelineItem &item : orders[s]) {
+      int m = item.microBatch;
+      if (item.isBackward() && !backwards) {
+        backwards = true;
+        begin = item.start;
+      }
+      if (item.isForward())
+        end = item.start;
+      if (item.kind == ItemKind::Weight || (item.isForward() && s == 0))
+        continue;
+      int from = item.isForward() ? s - 1 : s + 1;
+      double sent = item.isForward() ? forward[from][m]
+                    : from == stages ? forward[s][m]
+                                     : backward[from][m];
+      bool travels = item.isForward() || from < stages;
+      arrivals.push_back(sent + (travels ? problem.messageSeconds : 0));
+      starts.push_back(item.start);
+    }
+    std::sort(arrivals.begin(), arrivals.end());
+    std::sort(starts.begin(), starts.end());
+    std::vector<int> ready;
+    for (const PipelineItem &item : orders[s]) {
+      double now = item.start;
+      if (item.kind == ItemKind::Weight || now < begin || now > end)
+        continue;
+      auto before = [&](const std::vector<double> &times) {
+        return std::lower_bound(times.begin(), times.end(), now - moment) -
+               times.begin();
+      };
+      ready.push_back(static_cast<int>(
+          std::max<ptrdiff_t>(0, before(arrivals) - before(starts))));
+    }
+    SafetyStock &stock = stocks.emplace_back();
+    if (ready.empty())
+      continue;
+    for (int items : ready)
+      stock.mean += items / static_cast<double>(ready.size());
+    std::nth_element(ready.begin(), ready.begin() + ready.size() / 2,
+                     ready.end());
+    stock.median = ready[ready.size() / 2];
+  }
+  return stocks;
+}
+
+} // namespace dyna

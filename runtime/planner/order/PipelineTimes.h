@@ -1,0 +1,91 @@
+//===- PipelineTimes.h - When the items of a pipeline run -------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Every item runs as soon as its stage is free and its input is there; what
+// follows from that: makespan, memory, idle time and safety stock of each stage.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_PIPELINETIMES_H
+#define DYNA_RUNTIME_PLANNER_PIPELINETIMES_H
+
+#include "runtime/planner/order/schedules/Schedules.h"
+
+namespace dyna {
+
+/// What items take. Costs come from files: functions that take nothing, or a
+/// billion times what others take. Everything that follows relies on times that
+/// grow from each item to the next, so what is far below the longest item or
+/// message counts as a billionth of it, and far above any clock as that.
+class ItemSeconds {
+public:
+  explicit ItemSeconds(const PipelineProblem &problem);
+
+  double forward(int stage, int m) const {
+    return clamp(problem_.forward[stage][m]);
+  }
+  /// In one piece.
+  double backward(int stage, int m) const {
+    return clamp(problem_.backward[stage][m]);
+  }
+  // Of schedules that fill gaps, the three pieces.
+  double recompute(int stage, int m) const {
+    return std::clamp(problem_.recomputeOf(stage, m), 0.0, most);
+  }
+  double inputGradient(int stage, int m) const {
+    return clamp(problem_.backward[stage][m] - problem_.weightOf(stage, m) -
+                 problem_.recomputeOf(stage, m));
+  }
+  double weight(int stage, int m) const {
+    return clamp(problem_.weightOf(stage, m));
+  }
+
+private:
+  static constexpr double most = 1e18;
+  double clamp(double seconds) const {
+    return std::clamp(seconds, least_, most);
+  }
+  const PipelineProblem &problem_;
+  double least_ = 0;
+};
+
+struct ClockOptions {
+  /// As of ScheduleRule: weight gradients are items of their own, and what is
+  /// computed again comes before the wait.
+  bool fillsGaps = false;
+  /// How many micro-batches a stage may be ahead of the next one; 0 where
+  /// backwards hold it back.
+  int sentAhead = 0;
+};
+
+/// Fills in when the items run. Fails, with an item that never runs, where the
+/// orders wait for each other.
+/// O(items).
+Status timeItems(StageOrders &orders, const PipelineProblem &problem,
+                 const ClockOptions &options);
+
+// Of orders whose times are filled in.
+
+/// When the last item ends.
+double makespanOf(const StageOrders &orders);
+
+/// Bytes that each stage holds at most, by `kept` and `late`.
+std::vector<int64_t> peakBytesOf(const StageOrders &orders,
+                                 const PipelineProblem &problem);
+
+/// Items that wait for a stage, ready, at the moment it turns to its next one,
+/// between its first backward and its last forward. Without any, all that
+/// another stage takes longer is time in which this one is idle (DynaPipe,
+/// section 5). Forwards of the first stage are always there and do not count.
+struct SafetyStock {
+  int median = 0;
+  double mean = 0;
+};
+/// By stage. O(items log items).
+std::vector<SafetyStock> safetyStockOf(const StageOrders &orders,
+                                       const PipelineProblem &problem);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_PIPELINETIMES_H

@@ -1,0 +1,38 @@
+//===- PlayedPipeline.h - The pipeline of a plan that was played -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A replica of a plan as schedules see pipelines: what its stages take for every
+// micro-batch, and which items they ran when. So lower bounds and safety stocks
+// of a plan are those of the plan, whoever made it and whatever it was asked for.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_PLAYEDPIPELINE_H
+#define DYNA_RUNTIME_PLANNER_PLAYEDPIPELINE_H
+
+#include "runtime/planner/order/schedules/Schedules.h"
+#include "runtime/sim/PlanTimes.h"
+
+#include <vector>
+
+namespace dyna {
+
+struct PlayedPipeline {
+  /// Of the stages' first ranks. No memory and no limits; a message takes as
+  /// long as the shortest one.
+  PipelineProblem problem;
+  /// An item lasts from its first instruction to its last, waits within included.
+  StageOrders orders;
+};
+
+/// `work` and `times` are those of the plan; `microBatches` the numbers of the
+/// replica's. Linear in its instructions and in the plan's transfers.
+PlayedPipeline playedPipeline(const ExecutableGraph &graph,
+                              const plan::Plan &plan, const PlanWork &work,
+                              const PlanTimes &times, int replica,
+                              const std::vector<int> &microBatches);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_PLAYEDPIPELINE_H

@@ -1,0 +1,26 @@
+//===- CyclicOrders.h - Algorithm 1 of DynaPipe -----------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_SCHEDULES_CYCLICORDERS_H
+#define DYNA_RUNTIME_PLANNER_SCHEDULES_CYCLICORDERS_H
+
+#include "runtime/planner/order/schedules/Schedules.h"
+
+namespace dyna {
+
+/// In cycles, each stage runs one backward, if one is ready, and one forward, if
+/// one is ready and fits `problem.limits` beside what the stage holds; what this
+/// makes ready is run in a later cycle (DynaPipe, section 5, algorithm 1). The
+/// first stage takes the micro-batches in the order of `injected`. Every single
+/// one must fit (`checkMemory`): then it ends, since the stage that holds the
+/// oldest one can always go on. Backwards are in one piece. O(items).
+StageOrders cyclicOrders(const PipelineProblem &problem,
+                         const std::vector<int> &injected);
+
+/// `ScheduleRule::mostKept` of these orders where no memory is limited.
+int cyclicMostKept(const StageShape &shape);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_SCHEDULES_CYCLICORDERS_H

@@ -1,0 +1,153 @@
+//===- OrderSimulator.h - What an order of micro-batches takes --*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// All stages run the forwards in one order and the backwards in one order.
+// Whenever a stage is free it chooses: its next backward, if the gradient is
+// there, or else its next forward, if the input is there and what it keeps fits;
+// where neither is, and backward is split, weight gradients that were left. So
+// an order of forwards and one of backwards say what every stage does; its items
+// and their times are those of `timeItems` with `fillsGaps`, to the last bit.
+//
+// A search asks this for thousands of orders that differ little. One order is
+// the base, of which the state is kept at many moments: another one is played
+// from the last of them at which no stage has looked at the first difference. All
+// tables are flat, and nothing is allocated for an order.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_SCHEDULES_ORDERSIMULATOR_H
+#define DYNA_RUNTIME_PLANNER_SCHEDULES_ORDERSIMULATOR_H
+
+#include "runtime/planner/order/PipelineTimes.h"
+
+#include <limits>
+
+namespace dyna {
+
+struct MicroBatchOrder {
+  std::vector<int> forwards, backwards;
+};
+
+/// How a stage chooses where more than one item is ready.
+struct DispatchRule {
+  /// Forwards come first while the stage runs ahead by less than there are
+  /// stages behind it.
+  bool fillsFirst = false;
+  /// A weight gradient is left where input is known to come before this share
+  /// of its time has passed.
+  double patience = 0.5;
+};
+
+class OrderSimulator {
+public:
+  static constexpr double never = std::numeric_limits<double>::infinity();
+
+  /// `problem` must outlive this. `mostKept[s]`: micro-batches that a stage may
+  /// hold, whatever their bytes.
+  OrderSimulator(const PipelineProblem &problem, std::vector<int> mostKept);
+
+  /// Of what is simulated from now on; there is no base.
+  void setRule(const DispatchRule &rule);
+
+  /// The makespan, or `never`, where it is above `bound`, where the order waits
+  /// for memory for ever, or (a guess, if `patience` micro-batches behind the
+  /// last difference the first stage is later than it was in the base) where it
+  /// seems to be.
+  double evaluate(const MicroBatchOrder &order, double bound,
+                  int patience = std::numeric_limits<int>::max());
+  /// The same without bound and guess; the order becomes the base.
+  double adopt(const MicroBatchOrder &order);
+  /// The same without base; with the items.
+  double play(const MicroBatchOrder &order, StageOrders &items);
+
+  /// Simulated so far.
+  int64_t items() const { return items_; }
+
+private:
+  struct Stage {
+    double free = 0; ///< when its last item ends
+    double left = 0; ///< least seconds of all items that it has not begun
+    int64_t held = 0;
+    int forwards = 0, backwards = 0, weights = 0; ///< begun
+  };
+  /// Of the base, before an item.
+  struct Moment {
+    int64_t items = -1; ///< before it; -1: none
+    double makespan = 0;
+  };
+  /// [stage][position]: when the input of the forward there has come (a row more
+  /// for the ends of the last stage's), and from when on the backward there may
+  /// begin, and when its gradient has come.
+  struct Arrivals {
+    std::vector<double> forward, ready, gradient;
+  };
+  /// Seconds and bytes by micro-batch; stages that have the same share rows.
+  struct Row {
+    const double *forward, *recompute, *backward, *weight;
+    const int64_t *held, *late;
+    int64_t limit;
+    int mostKept;
+    double up; ///< the least from the end of a backward to the end of all
+  };
+  enum class Mode { Try, Record, Play };
+  /// Of one order.
+  struct Simulation {
+    Mode mode;
+    double bound;
+    StageOrders *out;
+    int64_t items = 0;
+    double makespan = 0; ///< `never` once it is given up
+  };
+
+  void fillRows(const PipelineProblem &problem, std::vector<int> mostKept);
+  double simulate(const MicroBatchOrder &order, Mode mode, double bound,
+                  StageOrders *items);
+  int64_t begin(const MicroBatchOrder &order, Mode mode, double &makespan);
+  bool runsBackward(int s) const;
+  int runBackward(int s, Simulation &now);
+  int runForward(int s, Simulation &now);
+  void runWeight(int s, Simulation &now);
+  int64_t restore(Mode mode, int forwards, int backwards, double &makespan);
+  void save(Moment &moment, Stage *states, int64_t items, double makespan);
+  bool forwardFits(int s) const;
+  double gradientReady(int s) const;
+  void decide(int s);
+  int first() const;
+
+  int stages_, count_;
+  bool split_;
+  double message_;
+  std::vector<double> seconds_; ///< what rows point to
+  std::vector<int64_t> bytes_;
+  std::vector<Row> rows_;
+  std::vector<double> work_; ///< of each stage
+  DispatchRule rule_;
+
+  // Of the order that is being simulated.
+  const int *forwards_ = nullptr, *backwards_ = nullptr;
+  std::vector<int> position_; ///< of each micro-batch in `forwards_`
+  std::vector<Stage> now_;
+  /// When each stage begins its next item, and from when on it may run a backward
+  /// or a forward.
+  struct Next {
+    double time, backward, forward;
+  };
+  std::vector<Next> next_;
+  std::vector<uint64_t> keys_; ///< times and stages
+  uint64_t stageBits_;
+  Arrivals *arrivals_ = nullptr;
+  int watched_ = 0; ///< backwards of the first stage are compared from here on
+
+  // Of the base, and of what is tried.
+  MicroBatchOrder base_;
+  Arrivals ofBase_, ofTrial_;
+  std::vector<double> ends_; ///< of the first stage's backwards
+  std::vector<Moment> byForward_, byBackward_;
+  std::vector<Stage> statesByForward_, statesByBackward_;
+  int64_t items_ = 0;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_SCHEDULES_ORDERSIMULATOR_H

@@ -1,0 +1,52 @@
+//===- Schedules.cpp - The table of schedules -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/order/schedules/Schedules.h"
+
+namespace dyna {
+
+#define DYNA_SCHEDULE(Id) extern const ScheduleRule schedule##Id;
+#include "runtime/planner/order/schedules/Schedules.def"
+
+const ScheduleRule &ruleOf(Schedule schedule) {
+  switch (schedule) {
+#define DYNA_SCHEDULE(Id)                                                      \
+  case Schedule::Id:                                                           \
+    return schedule##Id;
+#include "runtime/planner/order/schedules/Schedules.def"
+  }
+  __builtin_unreachable();
+}
+
+const std::vector<Schedule> &allSchedules() {
+  static const std::vector<Schedule> all = {
+#define DYNA_SCHEDULE(Id) Schedule::Id,
+#include "runtime/planner/order/schedules/Schedules.def"
+  };
+  return all;
+}
+
+Schedule defaultSchedule(int stages) {
+  return stages > 1 ? Schedule::Adaptive : Schedule::OneForwardOneBackward;
+}
+
+std::vector<std::string> scheduleNames() {
+  std::vector<std::string> names;
+  for (Schedule schedule : allSchedules())
+    names.push_back(ruleOf(schedule).name);
+  return names;
+}
+
+StatusOr<Schedule> findSchedule(const std::string &name) {
+  std::string names;
+  for (Schedule schedule : allSchedules()) {
+    if (name == ruleOf(schedule).name)
+      return schedule;
+    names += (names.empty() ? "" : ", ") + std::string(ruleOf(schedule).name);
+  }
+  return Status::invalidArgument("the schedules are " + names + ", but got '" +
+                                 name + "'");
+}
+
+} // namespace dyna

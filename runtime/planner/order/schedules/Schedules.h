@@ -1,0 +1,107 @@
+//===- Schedules.h - In which order a stage runs its micro-batches -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A schedule is the order of the forwards and backwards of all stages of a
+// pipeline: one file in this folder defines its rule, one row of Schedules.def
+// lists it, and everybody else (flags, options of passes, plans, bounds of
+// memory) reads the table. When the items run follows from their costs
+// (PipelineTimes.h).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_SCHEDULES_SCHEDULES_H
+#define DYNA_RUNTIME_PLANNER_SCHEDULES_SCHEDULES_H
+
+#include "runtime/planner/order/schedules/PipelineProblem.h"
+
+#include <string>
+#include <vector>
+
+namespace dyna {
+
+enum class Schedule {
+#define DYNA_SCHEDULE(Id) Id,
+#include "runtime/planner/order/schedules/Schedules.def"
+};
+
+enum class ItemKind {
+  Forward,
+  Backward, ///< with its weight gradients, unless these are items too
+  Weight
+};
+
+/// A part of the work of one micro-batch on one stage.
+struct PipelineItem {
+  ItemKind kind = ItemKind::Forward;
+  int microBatch = 0; ///< 0 .. count-1 of the replica
+  double start = 0;
+  /// When all that it waits for is there, and its stage has computed again what
+  /// needs no waiting.
+  double inputs = 0;
+  double end = 0;
+
+  bool isForward() const { return kind == ItemKind::Forward; }
+  bool isBackward() const { return kind == ItemKind::Backward; }
+};
+
+/// What each stage runs, one after another.
+using StageOrders = std::vector<std::vector<PipelineItem>>;
+
+/// A stage as a schedule sees it that goes by numbers alone.
+struct StageShape {
+  int stage = 0, stages = 1;
+  int microBatches = 0; ///< of the replica in this step
+  int inFlight = 1;     ///< as in PipelineProblem
+};
+
+struct ScheduleRule {
+  const char *name;    ///< in flags and options
+  const char *summary; ///< what follows the name in a list
+  /// The items of a training step. All stages have the forwards in one order,
+  /// and so the backwards, each behind its forward. Fails where the micro-batches
+  /// cannot be run in the memory there is, for schedules that look at it.
+  StatusOr<StageOrders> (*order)(const PipelineProblem &);
+  /// How many micro-batches have run forward and not yet backward, at most, where
+  /// no memory is limited.
+  int (*mostKept)(const StageShape &);
+  /// Whether `inFlight` means anything to it.
+  bool readsInFlight;
+  /// Whether every send is waited for at once.
+  bool waitsForSends;
+  /// Whether it goes by costs and memory, and fills gaps: weight gradients that
+  /// can run apart are items of their own, and what a backward computes again
+  /// comes before the wait for its gradient.
+  bool adapts = false;
+  /// Whether a send is waited for only when its receiver has come to it: where
+  /// that may take longer than one item.
+  bool waitsLate = false;
+};
+
+/// For schedules in which each stage goes by its shape.
+template <typename OfStage>
+StageOrders ordersByShape(const PipelineProblem &problem, OfStage ofStage) {
+  StageOrders orders;
+  for (int s = 0; s < problem.stages(); ++s)
+    orders.push_back(ofStage(StageShape{
+        s, problem.stages(), problem.microBatches(), problem.inFlight}));
+  return orders;
+}
+
+const ScheduleRule &ruleOf(Schedule schedule);
+
+/// All of them, in the order of Schedules.def.
+const std::vector<Schedule> &allSchedules();
+
+/// That of plans of so many stages for which none is asked.
+Schedule defaultSchedule(int stages);
+
+/// The names of all, in that order.
+std::vector<std::string> scheduleNames();
+
+/// Fails with the names there are.
+StatusOr<Schedule> findSchedule(const std::string &name);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_SCHEDULES_SCHEDULES_H

@@ -1,0 +1,43 @@
+//===- Sequential.cpp - One micro-batch at a time -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// One micro-batch passes all stages forward and backward before the next one
+// starts, and every send is waited for at once: slow, but nothing of two
+// micro-batches is ever there together. The planner falls back to it where
+// memory is short.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/order/schedules/Schedules.h"
+
+#include <algorithm>
+
+namespace dyna {
+namespace {
+
+std::vector<PipelineItem> ofStage(const StageShape &shape) {
+  std::vector<PipelineItem> items;
+  for (int m = 0; m < shape.microBatches; ++m) {
+    items.push_back({ItemKind::Forward, m});
+    items.push_back({ItemKind::Backward, m});
+  }
+  return items;
+}
+
+StatusOr<StageOrders> order(const PipelineProblem &problem) {
+  return ordersByShape(problem, ofStage);
+}
+
+int mostKept(const StageShape &shape) {
+  return std::min(1, shape.microBatches);
+}
+
+} // namespace
+
+extern const ScheduleRule scheduleSequential = {
+    "sequential", "one micro-batch after another: slow, least memory",
+    order,        mostKept,
+    false,        true};
+
+} // namespace dyna

@@ -1,0 +1,44 @@
+//===- AssignMemory.cpp - Offsets for the blocks of a program -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/place/AssignMemory.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/plan/graph/ProgramBlocks.h"
+
+namespace dyna {
+
+Status assignMemory(const RankView &view, const plan::Plan &plan,
+                    plan::RankProgram &program, const BatchExtent *largest,
+                    FoundPlacements *found) {
+  ProgramBlocks table(view, plan, program, largest);
+  std::vector<BlockLifetime> lifetimes;
+  for (const Block &block : table.blocks()) {
+    if (block.bytes > maxBlockBytes)
+      return Status::resourceExhausted(formatText(
+          "the %s block of %s needs %s, more than any machine has: use "
+          "smaller micro-batches",
+          blockKindName(block.name.kind),
+          describeInstruction(program.instructions[block.first]),
+          formatBytes(block.bytes)));
+    lifetimes.push_back({block.bytes, block.first, block.last});
+  }
+  FoundPlacements none;
+  auto [place, isNew] =
+      (found ? *found : none).try_emplace(std::move(lifetimes));
+  if (isNew)
+    place->second = placeBlocks(place->first);
+  const BlockPlacement &placement = place->second;
+  for (int index = 0; index < program.count(); ++index) {
+    plan::Instruction &i = program.instructions[index];
+    i.places.fill(plan::noPlace); // a program may have been placed before
+    for (const BlockUse &use : table.uses(index))
+      if (use.takes)
+        i.places[placeIndex(i.op, use.operand)] = placement.offsets[use.block];
+  }
+  program.dynamicBytes = placement.peak;
+  return Status::ok();
+}
+
+} // namespace dyna

@@ -1,0 +1,445 @@
+//===- PlanReport.cpp - What plans are worth, in numbers -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/report/PlanReport.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/plan/graph/PersistentLayout.h"
+#include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/plan/model/Bytes.h"
+#include "runtime/plan/program/InstructionTable.h"
+#include "runtime/planner/order/PipelineBounds.h"
+#include "runtime/planner/order/PipelineTimes.h"
+#include "runtime/planner/order/PlayedPipeline.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace dyna {
+
+static double busiest(const PlanReport &report) {
+  if (report.stages.empty())
+    return report.bound;
+  double most = 0;
+  for (const PlanReport::Stage &stage : report.stages)
+    most = std::max(most, stage.busy);
+  return most;
+}
+
+int64_t PlanReport::peakBytes() const {
+  int64_t most = 0;
+  for (const Stage &stage : stages)
+    most = std::max(most, stage.peakBytes);
+  if (stages.empty())
+    for (int64_t bytes : rankBytes)
+      most = std::max(most, bytes);
+  return most;
+}
+
+double PlanReport::imbalance(int stage) const {
+  return seconds > 0 ? (busiest(*this) - stages[stage].busy) / seconds : 0;
+}
+
+double PlanReport::bubble() const {
+  return seconds > 0 ? (seconds - busiest(*this)) / seconds : 0;
+}
+
+double PlanReport::exchangeShare() const {
+  return seconds > 0 ? exchange / seconds : 0;
+}
+
+double PlanReport::paddingShare() const {
+  return padding > 0 ? static_cast<double>(padding) /
+                           static_cast<double>(tokens + padding)
+                     : 0;
+}
+
+double PlanReport::recomputeShare() const {
+  return seconds > 0 ? recompute / seconds : 0;
+}
+
+double PlanReport::peakShare() const {
+  return seconds > 0 && peakRate > 0 ? flops / (seconds * peakRate) : 0;
+}
+
+double PlanReport::stock(int stage) const {
+  return pipelines > 0 ? stages[stage].stock / static_cast<double>(pipelines)
+                       : 0;
+}
+
+void PlanReport::add(const PlanReport &other) {
+  steps += other.steps;
+  samples += other.samples;
+  tokens += other.tokens;
+  padding += other.padding;
+  microBatches += other.microBatches;
+  largestMicroBatch = std::max(largestMicroBatch, other.largestMicroBatch);
+  seconds += other.seconds;
+  bound += other.bound;
+  exchange += other.exchange;
+  loadBound += other.loadBound;
+  pathBound += other.pathBound;
+  recompute += other.recompute;
+  flops += other.flops;
+  peakRate = std::max(peakRate, other.peakRate);
+  pipelines += other.pipelines;
+  otherSchedules += other.otherSchedules;
+  others.insert(other.others.begin(), other.others.end());
+  planSeconds += other.planSeconds;
+  longestPlanSeconds = std::max(longestPlanSeconds, other.longestPlanSeconds);
+  rankBytes.resize(std::max(rankBytes.size(), other.rankBytes.size()));
+  for (size_t r = 0; r < other.rankBytes.size(); ++r)
+    rankBytes[r] = std::max(rankBytes[r], other.rankBytes[r]);
+  stages.resize(std::max(stages.size(), other.stages.size()));
+  for (size_t s = 0; s < other.stages.size(); ++s) {
+    stages[s].busy += other.stages[s].busy;
+    stages[s].stock += other.stages[s].stock;
+    stages[s].peakBytes =
+        std::max(stages[s].peakBytes, other.stages[s].peakBytes);
+  }
+  switchSeconds += other.switchSeconds;
+  switchBytes += other.switchBytes;
+  for (const auto &phase : other.phases) {
+    auto own =
+        std::find_if(phases.begin(), phases.end(), [&](const auto &known) {
+          return known.first == phase.first;
+        });
+    if (own == phases.end())
+      phases.push_back(phase);
+    else
+      own->second.add(phase.second);
+  }
+}
+
+void PlanReport::orderPhases(const std::vector<std::string> &names) {
+  auto placeOf = [&](const auto &phase) {
+    return std::find(names.begin(), names.end(), phase.first);
+  };
+  std::sort(phases.begin(), phases.end(), [&](const auto &a, const auto &b) {
+    return placeOf(a) < placeOf(b);
+  });
+}
+
+std::string PlanReport::json(const std::string &name) const {
+  std::string text = formatText(
+      "{%s\"steps\": %d, \"samples\": %d, \"tokens\": %d, "
+      "\"micro_batches\": %d, \"largest_micro_batch\": %d, \"padding\": %d, "
+      "\"padding_share\": %.6f, \"seconds\": %.9g, "
+      "\"bound_seconds\": %.9g, \"load_bound_seconds\": %.9g, "
+      "\"path_bound_seconds\": %.9g, \"tokens_per_second\": %.9g, "
+      "\"bubble\": %.6f, \"exchange\": %.6f, \"recompute\": %.6f, "
+      "\"model_flops\": %.9g, \"peak_share\": %s, \"other_schedules\": %d, ",
+      name.empty() ? "" : "\"plan\": \"" + name + "\", ", steps, samples,
+      tokens, microBatches, largestMicroBatch, padding, paddingShare(), seconds,
+      bound, loadBound, pathBound, tokensPerSecond(), bubble(), exchangeShare(),
+      recomputeShare(), flops,
+      peakRate > 0 ? formatText("%.6f", peakShare()) : "null", otherSchedules);
+  if (planSeconds > 0)
+    text +=
+        formatText("\"plan_seconds\": %.6g, \"longest_plan_seconds\": %.6g, ",
+                   planSeconds, longestPlanSeconds);
+  if (!phases.empty() || switchBytes > 0)
+    text += formatText("\"switch_seconds\": %.9g, \"switch_bytes\": %d, ",
+                       switchSeconds, switchBytes);
+  if (phases.empty())
+    return text + stagesJson() + "}";
+  text += rankBytesJson() + ", \"phases\": [";
+  for (size_t p = 0; p < phases.size(); ++p)
+    text += (p > 0 ? ", " : "") + phases[p].second.json(phases[p].first);
+  return text + "]}";
+}
+
+std::string PlanReport::stagesJson() const {
+  std::string text = "\"stages\": [";
+  for (size_t s = 0; s < stages.size(); ++s)
+    text += formatText("%s{\"busy_seconds\": %.9g, \"imbalance\": %.6f, "
+                       "%s\"peak_bytes\": %d}",
+                       s > 0 ? ", " : "", stages[s].busy,
+                       imbalance(static_cast<int>(s)),
+                       pipelines > 0 ? formatText("\"safety_stock\": %.3f, ",
+                                                  stock(static_cast<int>(s)))
+                                     : "",
+                       stages[s].peakBytes);
+  return text + "], " + rankBytesJson();
+}
+
+std::string PlanReport::rankBytesJson() const {
+  std::string text = "\"rank_peak_bytes\": [";
+  for (size_t r = 0; r < rankBytes.size(); ++r)
+    text += formatText("%s%d", r > 0 ? ", " : "", rankBytes[r]);
+  return text + "]";
+}
+
+double endOfMicroBatches(const plan::Plan &plan, const PlanTimes &times) {
+  double end = 0;
+  for (int rank = 0; rank < plan.rankCount(); ++rank) {
+    const auto &program = plan.ranks[rank].instructions;
+    for (size_t i = 0; i < program.size(); ++i)
+      if (isPerMicroBatch(program[i].op) && roleOf(program[i]) >= 0)
+        end = std::max(end, times.ranks[rank].instructions[i].end);
+  }
+  return end;
+}
+
+/// In which no rank is in a function, behind all micro-batches.
+static double secondsOfExchange(const plan::Plan &plan,
+                                const PlanTimes &times) {
+  double end = endOfMicroBatches(plan, times), seconds = 0;
+  std::vector<TaskTime> calls;
+  for (int rank = 0; rank < plan.rankCount(); ++rank) {
+    const auto &program = plan.ranks[rank].instructions;
+    for (size_t i = 0; i < program.size(); ++i)
+      if (roleOf(program[i]) >= 0)
+        calls.push_back(times.ranks[rank].instructions[i]);
+  }
+  std::sort(calls.begin(), calls.end(),
+            [](const auto &a, const auto &b) { return a.start < b.start; });
+  for (const TaskTime &call : calls) {
+    seconds += std::max(0.0, call.start - end);
+    end = std::max(end, call.end);
+  }
+  return seconds + std::max(0.0, times.makespan - end);
+}
+
+/// What stands behind all pipelines: the norms are summed when every gradient is
+/// there, and updates come after them.
+static double secondsOfUpdates(const plan::Plan &plan, const PlanWork &work) {
+  double norms = 0, updates = 0;
+  for (const PlannedTransfer &transfer : work.transfers())
+    if (transfer.kind == PlannedTransfer::Kind::Norm)
+      norms += transfer.seconds;
+  for (int rank = 0; rank < plan.rankCount(); ++rank) {
+    double own = 0;
+    const auto &program = plan.ranks[rank].instructions;
+    for (size_t i = 0; i < program.size(); ++i)
+      if (program[i].op == plan::Instruction::UPDATE)
+        own += work.steps(rank)[static_cast<int>(i)].seconds;
+    updates = std::max(updates, own);
+  }
+  return norms + updates;
+}
+
+static void reportPipelines(PlanReport &report, const ExecutableGraph &graph,
+                            const plan::Plan &plan, const PlanWork &work,
+                            const PlanTimes &times) {
+  const double updates = secondsOfUpdates(plan, work);
+  const auto replicas = microBatchesOfReplicas(plan, graph.replicas());
+  for (int replica = 0; replica < graph.replicas(); ++replica) {
+    if (replicas[replica].empty())
+      continue;
+    PlayedPipeline played =
+        playedPipeline(graph, plan, work, times, replica, replicas[replica]);
+    PipelineBounds bounds = boundPipeline(played.problem);
+    report.loadBound = std::max(report.loadBound, bounds.load + updates);
+    report.pathBound = std::max(report.pathBound, bounds.path + updates);
+    ++report.pipelines;
+    std::vector<SafetyStock> stocks =
+        safetyStockOf(played.orders, played.problem);
+    for (int stage = 0; stage < graph.stages(); ++stage)
+      report.stages[stage].stock += stocks[stage].median;
+  }
+}
+
+/// Forward, and twice that backward, of samples of these lengths.
+static double trainingFlops(const Model &model,
+                            const std::vector<int64_t> &lengths) {
+  double perStep = 0;
+  for (int l = 0; l < model.layers(); ++l) {
+    const plan::LayerKind &kind = model.kind(l);
+    for (int64_t length : lengths)
+      perStep += static_cast<double>(kind.flops_per_token() +
+                                     kind.flops_per_target()) *
+                     static_cast<double>(length) +
+                 static_cast<double>(kind.attention_flops_per_pair()) *
+                     static_cast<double>(visiblePairs(kind, length));
+  }
+  return 3 * perStep;
+}
+
+void PlanReport::count(const Model &model, const plan::Plan &plan,
+                       const std::vector<int64_t> &lengths) {
+  samples = tokens = padding = largestMicroBatch = 0;
+  std::vector<int64_t> counted = lengths;
+  for (const plan::MicroBatch &microBatch : plan.microBatches) {
+    int64_t size = 0;
+    for (const plan::Segment &segment : microBatch.segments) {
+      size += segment.length;
+      if (lengths.empty())
+        counted.push_back(segment.length);
+    }
+    samples += static_cast<int64_t>(microBatch.segments.size());
+    tokens += size;
+    largestMicroBatch = std::max(largestMicroBatch, size);
+  }
+  if (!lengths.empty()) {
+    int64_t real = std::accumulate(lengths.begin(), lengths.end(), INT64_C(0));
+    padding = tokens - real;
+    tokens = real;
+  }
+  microBatches = static_cast<int64_t>(plan.microBatches.size());
+  flops = trainingFlops(model, counted);
+}
+
+/// Seconds in functions that compute saved values again, mean of the ranks.
+static double secondsOfRecomputation(const plan::Plan &plan,
+                                     const PlanWork &work) {
+  double seconds = 0;
+  for (int rank = 0; rank < plan.rankCount(); ++rank) {
+    const auto &program = plan.ranks[rank].instructions;
+    for (size_t i = 0; i < program.size(); ++i)
+      if (program[i].op == plan::Instruction::RECOMPUTE)
+        seconds += work.steps(rank)[static_cast<int>(i)].seconds;
+  }
+  return seconds / std::max(plan.rankCount(), 1);
+}
+
+PlanReport reportPlan(const ExecutableGraph &graph, const plan::Plan &plan,
+                      const CostModel &costs, const PlanWork &work,
+                      const PlanTimes &times) {
+  PlanReport report;
+  report.steps = 1;
+  report.peakRate = costs.peakFlopRate() * graph.ranks();
+  report.seconds = times.makespan;
+  report.exchange = secondsOfExchange(plan, times);
+  report.recompute = secondsOfRecomputation(plan, work);
+  report.count(graph.model(), plan, plan.lengths);
+  if (!plan.fallback.empty()) {
+    report.otherSchedules = 1;
+    report.others.insert(plan.fallback);
+  }
+  report.stages.resize(graph.stages());
+  for (int rank = 0; rank < plan.rankCount(); ++rank) {
+    PlanReport::Stage &stage = report.stages[graph.placeOf(rank).stage];
+    stage.busy = std::max(stage.busy, times.ranks[rank].busy);
+    report.bound = std::max(report.bound, times.ranks[rank].busy);
+    // Ranks of one place have one persistent part, but for what ZeRO deals.
+    report.rankBytes.push_back(persistentLayout(graph.rankView(rank)).bytes +
+                               plan.ranks[rank].dynamicBytes);
+    stage.peakBytes = std::max(stage.peakBytes, report.rankBytes.back());
+  }
+  reportPipelines(report, graph, plan, work, times);
+  return report;
+}
+
+StatusOr<PlanReport> reportPlan(const ExecutableGraph &graph,
+                                const plan::Plan &plan,
+                                const CostModel &costs) {
+  PlanWork work(graph, plan, costs);
+  DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work));
+  return reportPlan(graph, plan, costs, work, times);
+}
+
+/// Of one graph.
+static std::string describeStages(const PlanReport &report) {
+  std::string text = formatText("  %-6s %8s %10s %8s %6s %12s\n", "stage",
+                                "busy", "imbalance", "bubble", "stock", "peak");
+  for (size_t s = 0; s < report.stages.size(); ++s) {
+    const int stage = static_cast<int>(s);
+    text += formatText(
+        "  %-6d %7.1f%% %9.1f%% %7.1f%% %6.2f %12s\n", stage,
+        report.seconds > 0 ? 100 * report.stages[s].busy / report.seconds : 0.0,
+        100 * report.imbalance(stage), 100 * report.bubble(),
+        report.stock(stage), formatBytes(report.stages[s].peakBytes));
+  }
+  return text;
+}
+
+/// Of a step of several: seconds and bytes are means of all steps.
+static std::string describePhases(const PlanReport &report) {
+  const auto steps = static_cast<double>(std::max<int64_t>(report.steps, 1));
+  std::string text =
+      formatText("  %-12s %8s %9s %8s %11s %11s %11s %11s %11s %10s %12s\n",
+                 "phase", "samples", "tokens", "micro-", "seconds", "for load",
+                 "longest way", "busiest", "switches s", "sent", "peak");
+  for (const auto &[strategy, phase] : report.phases)
+    text += formatText(
+        "  %-12s %8d %9d %8.1f %11.6g %11.6g %11.6g %11.6g %11.6g %10s "
+        "%12s\n",
+        strategy, phase.samples, phase.tokens,
+        static_cast<double>(phase.microBatches) / steps, phase.seconds / steps,
+        phase.loadBound / steps, phase.pathBound / steps, phase.bound / steps,
+        phase.switchSeconds / steps,
+        formatBytes(static_cast<int64_t>(
+            static_cast<double>(phase.switchBytes) / steps)),
+        formatBytes(phase.peakBytes()));
+  return text +
+         formatText("  of a step %.6g s are switches, in which ranks "
+                    "send %s to others\n",
+                    report.switchSeconds / steps,
+                    formatBytes(static_cast<int64_t>(
+                        static_cast<double>(report.switchBytes) / steps)));
+}
+
+std::string describeReport(const std::string &name, const PlanReport &report) {
+  const auto steps = static_cast<double>(std::max<int64_t>(report.steps, 1));
+  std::string text = formatText(
+      "%s: %d step%s of %.1f micro-batches, %d sample%s, %d tokens, beside "
+      "them "
+      "%.1f%% of all as padding\n"
+      "  a step takes %.6g s; at least %.6g s for the load of its stages, "
+      "%.6g s for its longest way, %.6g s for its busiest rank\n",
+      name, report.steps, report.steps == 1 ? "" : "s",
+      static_cast<double>(report.microBatches) / steps, report.samples,
+      report.samples == 1 ? "" : "s", report.tokens,
+      100 * report.paddingShare(), report.seconds / steps,
+      report.loadBound / steps, report.pathBound / steps, report.bound / steps);
+  text +=
+      report.phases.empty() ? describeStages(report) : describePhases(report);
+  text += formatText("  of the bubble %.1f%% of the step: exchanges when no "
+                     "micro-batch is left\n  peak of ranks:",
+                     100 * report.exchangeShare());
+  for (size_t r = 0; r < report.rankBytes.size(); ++r)
+    text += formatText("%s %d %s", r > 0 ? "," : "", r,
+                       formatBytes(report.rankBytes[r]));
+  return text + "\n";
+}
+
+std::string describeReports(
+    const std::vector<std::pair<std::string, PlanReport>> &reports) {
+  size_t width = 14;
+  for (const auto &[name, report] : reports)
+    width = std::max(width, name.size());
+  auto padded = [&](std::string name) {
+    name.resize(width, ' ');
+    return name;
+  };
+  const char *titles = " %12s %14s %14s %8s %8s %8s %8s %8s %10s %12s\n";
+  std::string text =
+      padded("plan") + formatText(titles, "step", "of its bound", "tokens/s",
+                                  "of peak", "bubble", "recom-", "padding",
+                                  "micro-", "largest", "peak of");
+  text += padded("") + formatText(titles, "seconds", "", "", "flops", "",
+                                  "puted", "", "batches", "tokens", "a rank");
+  for (const auto &[name, report] : reports) {
+    const auto steps = static_cast<double>(std::max<int64_t>(report.steps, 1));
+    text +=
+        padded(name) +
+        formatText(
+            " %12.6g %14.3f %14.6g %8s %7.1f%% %7.1f%% %7.1f%% %8.1f "
+            "%10d %12s\n",
+            report.seconds / steps,
+            report.leastSeconds() > 0 ? report.seconds / report.leastSeconds()
+                                      : 1.0,
+            report.tokensPerSecond(),
+            report.peakRate > 0 ? formatText("%.1f%%", 100 * report.peakShare())
+                                : "-",
+            100 * report.bubble(), 100 * report.recomputeShare(),
+            100 * report.paddingShare(),
+            static_cast<double>(report.microBatches) / steps,
+            report.largestMicroBatch, formatBytes(report.peakBytes()));
+  }
+  for (const auto &[name, report] : reports) {
+    if (report.stages.size() < 2)
+      continue;
+    text += name + ": imbalance and peak by stage:";
+    for (size_t s = 0; s < report.stages.size(); ++s)
+      text += formatText("%s %.1f%% %s", s > 0 ? "," : "",
+                         100 * report.imbalance(static_cast<int>(s)),
+                         formatBytes(report.stages[s].peakBytes));
+    text += "\n";
+  }
+  return text;
+}
+
+} // namespace dyna

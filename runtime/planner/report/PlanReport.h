@@ -1,0 +1,138 @@
+//===- PlanReport.h - What plans are worth, in numbers -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The time of a plan as runtime/sim plays it, and where it goes. Of the makespan
+// of a step, a stage is busy in layer functions for some of it; the rest is
+//
+//     imbalance   what the busiest stage has more to do than this one
+//     bubble      what even the busiest stage waits: for the pipeline to fill
+//                 and drain, for messages, reductions and other replicas
+//
+// so that the bubble is the same for all stages. What of it comes when all
+// micro-batches are done is for gradients, norms and rows of parameters that ranks
+// exchange around the update, and is told apart: no schedule helps there. A step
+// cannot take less than the busiest rank is busy: that is the bound beside its
+// time. Nor less than what no order of its micro-batches can do better
+// (PipelineBounds.h) and, behind that, the sum of norms and the longest update.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_PLANREPORT_H
+#define DYNA_RUNTIME_PLANNER_PLANREPORT_H
+
+#include "runtime/cost/CostModel.h"
+#include "runtime/plan/graph/ExecutableGraph.h"
+#include "runtime/sim/PlanTimes.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace dyna {
+
+/// Of one step, or of several one after another.
+struct PlanReport {
+  struct Stage {
+    double busy = 0;       ///< seconds of its busiest rank in functions
+    int64_t peakBytes = 0; ///< most of one rank: parameters and dynamic region
+    double stock = 0; ///< median safety stock, summed over replicas and steps
+  };
+  int64_t steps = 0;
+  int64_t samples = 0;
+  int64_t tokens = 0;  ///< of samples, where the plan says their lengths
+  int64_t padding = 0; ///< tokens behind them
+  int64_t microBatches = 0;
+  int64_t largestMicroBatch = 0; ///< tokens
+  double seconds = 0;            ///< makespans
+  double bound = 0;              ///< of the busiest ranks of each step
+  double exchange = 0;           ///< PlanReport::exchangeShare's, of all steps
+  double loadBound = 0, pathBound = 0; ///< of the pipelines, steps added up
+  double recompute = 0; ///< seconds of recomputation, mean of the ranks
+  /// Matrix-product flops that the samples need: forward and twice that backward,
+  /// without padding and recomputation.
+  double flops = 0;
+  /// Matrix-product flops per second of all ranks at the full rate of the
+  /// described device; 0: unknown.
+  double peakRate = 0;
+  int64_t pipelines = 0;        ///< replicas with work, of all steps
+  int64_t otherSchedules = 0;   ///< steps with another schedule (`fallback`)
+  std::set<std::string> others; ///< the names of these
+  /// Of planning and proof, all steps and the longest; 0 where nobody measured.
+  double planSeconds = 0, longestPlanSeconds = 0;
+  std::vector<int64_t> rankBytes; ///< peak of each rank, as of its stage
+  /// None of a step of several graphs, each of which has its own.
+  std::vector<Stage> stages;
+  /// Of such a step: each phase, by its strategy; of several steps, those of one
+  /// strategy added up. `seconds` of a phase are without the switches around it.
+  std::vector<std::pair<std::string, PlanReport>> phases;
+  /// Of all switches of a step, and of a phase of those around it.
+  double switchSeconds = 0;
+  int64_t switchBytes = 0; ///< that all ranks send to others
+
+  /// The largest of the bounds that hold: no plan of these micro-batches takes less.
+  /// Phases may overlap, so that their pipelines' bounds do not add up.
+  double leastSeconds() const {
+    return phases.empty() ? std::max({bound, loadBound, pathBound}) : bound;
+  }
+  double tokensPerSecond() const {
+    return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
+  }
+  /// Of the rank that takes the most.
+  int64_t peakBytes() const;
+  /// Parts of the makespan.
+  double imbalance(int stage) const;
+  double bubble() const;
+  /// Of that, when no micro-batch is left: no rank is in a function.
+  double exchangeShare() const;
+  /// Of all tokens that are computed, those that are padding.
+  double paddingShare() const;
+  /// Share of the step's time that a rank recomputes, mean of the ranks.
+  double recomputeShare() const;
+  /// Model flops utilisation: `flops` over what `peakRate` allows; 0 if unknown.
+  double peakShare() const;
+  /// Median safety stock of a stage (PipelineTimes.h), mean of all pipelines.
+  double stock(int stage) const;
+
+  /// Sets numbers and sizes of micro-batches, samples and tokens, as the plan of
+  /// one step has them, and the flops of `model` for them. `lengths` are those of
+  /// its samples; if empty, segments count as samples without padding.
+  void count(const Model &model, const plan::Plan &plan,
+             const std::vector<int64_t> &lengths);
+  /// Adds the steps of a report of the same graph, or graphs.
+  void add(const PlanReport &other);
+  /// Puts the phases, of which each has one of these names, in this order: steps
+  /// that lack some are added up as they come.
+  void orderPhases(const std::vector<std::string> &names);
+  /// One JSON object on one line; `name`, if there is one, says whose.
+  std::string json(const std::string &name) const;
+  /// The end of that: `"stages": [...], "rank_peak_bytes": [...]`; stocks only
+  /// where pipelines were played.
+  std::string stagesJson() const;
+  /// `"rank_peak_bytes": [...]`
+  std::string rankBytesJson() const;
+};
+
+/// Of a plan that `verifyPlan` accepts for the graph.
+StatusOr<PlanReport> reportPlan(const ExecutableGraph &graph,
+                                const plan::Plan &plan, const CostModel &costs);
+
+/// The same of one that has been played.
+PlanReport reportPlan(const ExecutableGraph &graph, const plan::Plan &plan,
+                      const CostModel &costs, const PlanWork &work,
+                      const PlanTimes &times);
+
+/// Seconds at which the last function of a micro-batch is over, on any rank.
+double endOfMicroBatches(const plan::Plan &plan, const PlanTimes &times);
+
+/// All of one report for people, several lines.
+std::string describeReport(const std::string &name, const PlanReport &report);
+
+/// A table for people, one row for each of the named reports.
+std::string
+describeReports(const std::vector<std::pair<std::string, PlanReport>> &reports);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_PLANREPORT_H

@@ -1,0 +1,158 @@
+//===- SwitchReport.cpp - A switch beside bounds and baselines ------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/report/SwitchReport.h"
+
+#include "runtime/base/Json.h"
+#include "runtime/base/Text.h"
+#include "runtime/planner/switch/PlanSwitch.h"
+#include "runtime/planner/switch/SwitchBaselines.h"
+
+#include <algorithm>
+
+namespace dyna {
+namespace {
+
+struct NamedBound {
+  const char *name, *key;
+  double SwitchBounds::*seconds;
+};
+const NamedBound allBounds[] = {
+    {"receive", "receive", &SwitchBounds::receive},
+    {"send", "send", &SwitchBounds::send},
+    {"node in", "node_in", &SwitchBounds::nodeIn},
+    {"node out", "node_out", &SwitchBounds::nodeOut},
+    {"inside", "inside", &SwitchBounds::inside}};
+
+std::string quoted(double number) { return formatText("%.6g", number); }
+
+/// Short switches are not said to take no time.
+std::string milliseconds(double seconds) {
+  return seconds == 0 || seconds >= 1e-4 ? formatText("%.2f ms", seconds * 1e3)
+                                         : formatText("%.3g us", seconds * 1e6);
+}
+
+/// The members that all plans have.
+std::string members(const SwitchTimes &times) {
+  return formatText("\"seconds\": %s, \"port_seconds\": %s, \"local_bytes\": "
+                    "%d, \"inside_bytes\": %d, \"between_bytes\": %d, "
+                    "\"transfers\": %d, \"messages\": %d, \"peak_bytes\": %d",
+                    quoted(times.seconds), quoted(times.portSeconds),
+                    times.localBytes, times.insideBytes, times.betweenBytes,
+                    times.transfers, times.messages, times.peakBytes);
+}
+
+} // namespace
+
+double SwitchReport::overBound() const {
+  const double bound = bounds.largest();
+  return bound > 0 ? times.seconds / bound : 1;
+}
+
+std::string SwitchReport::json() const {
+  std::string text =
+      formatText("{\"switch\": %s, %s, \"passing_bytes\": %d, "
+                 "\"buckets\": %d, \"bound\": %s, \"bounds\": {",
+                 quoteJson(name), members(times), times.passingBytes, buckets,
+                 quoted(bounds.largest()));
+  const char *separator = "";
+  for (const NamedBound &bound : allBounds) {
+    text += formatText("%s\"%s\": %s", separator, bound.key,
+                       quoted(bounds.*bound.seconds));
+    separator = ", ";
+  }
+  text += "}, \"node_bytes\": [";
+  for (size_t from = 0; from < times.nodeBytes.size(); ++from) {
+    text += from > 0 ? ", [" : "[";
+    for (size_t to = 0; to < times.nodeBytes[from].size(); ++to)
+      text += formatText("%s%d", to > 0 ? ", " : "", times.nodeBytes[from][to]);
+    text += "]";
+  }
+  text += "], \"baselines\": {";
+  separator = "";
+  for (const auto &[baseline, its] : baselines) {
+    text +=
+        formatText("%s%s: {%s}", separator, quoteJson(baseline), members(its));
+    separator = ", ";
+  }
+  text += "}";
+  if (planSeconds > 0)
+    text += formatText(", \"plan_seconds\": %s", quoted(planSeconds));
+  return text + "}";
+}
+
+StatusOr<SwitchReport> reportSwitch(std::string name,
+                                    const std::vector<SwitchTensor> &tensors,
+                                    const SwitchNetwork &network,
+                                    const SwitchOptions &options) {
+  SwitchReport report;
+  report.name = std::move(name);
+  DYNA_ASSIGN_OR_RETURN(report.bounds, boundsOf(tensors, network));
+  DYNA_ASSIGN_OR_RETURN(SwitchPlan plan, planSwitch(tensors, network, options));
+  report.times = timesOf(tensors, plan, network);
+  report.buckets = static_cast<int>(plan.buckets.size());
+  for (const SwitchBaseline &baseline : switchBaselines()) {
+    DYNA_ASSIGN_OR_RETURN(plan, baseline.plan(tensors, network));
+    report.baselines.emplace_back(
+        baseline.name, timesOf(tensors, plan, network, baseline.fusing));
+  }
+  return report;
+}
+
+std::string describeSwitches(const std::vector<SwitchReport> &reports) {
+  size_t width = 6;
+  for (const SwitchReport &report : reports)
+    width = std::max(width, report.name.size());
+  auto pad = [&](std::string text) {
+    text.resize(std::max(width, text.size()), ' ');
+    return text;
+  };
+  std::string text =
+      pad("switch") + formatText("  %10s  %10s  %6s", "time", "bound", "ratio");
+  for (const SwitchBaseline &baseline : switchBaselines())
+    text += formatText("  %11s", baseline.name);
+  text += formatText("  %10s\n", "peak");
+  for (const SwitchReport &report : reports) {
+    text += pad(report.name) + formatText("  %10s  %10s  %6.2f",
+                                          milliseconds(report.times.seconds),
+                                          milliseconds(report.bounds.largest()),
+                                          report.overBound());
+    for (const auto &[name, times] : report.baselines)
+      text += formatText("  %11s", milliseconds(times.seconds));
+    text += formatText("  %10s\n", formatBytes(report.times.peakBytes));
+  }
+  return text;
+}
+
+std::string describeSwitch(const SwitchReport &report) {
+  const SwitchTimes &times = report.times;
+  std::string text = formatText(
+      "%s: %s stay, %s inside of nodes, %s between them; %d transfers in %d "
+      "messages and %d buckets, up to %s passed on\n",
+      report.name, formatBytes(times.localBytes),
+      formatBytes(times.insideBytes), formatBytes(times.betweenBytes),
+      times.transfers, times.messages, report.buckets,
+      formatBytes(times.passingBytes));
+  text += "  bounds:";
+  for (const NamedBound &bound : allBounds)
+    text += formatText(" %s %s%s", bound.name,
+                       milliseconds(report.bounds.*bound.seconds),
+                       &bound == std::end(allBounds) - 1 ? "\n" : ",");
+  for (size_t i = 0; i < report.baselines.size(); ++i) {
+    const auto &[name, its] = report.baselines[i];
+    text +=
+        formatText("  %s (%s): %s, %s between nodes, peak %s\n", name,
+                   switchBaselines()[i].description, milliseconds(its.seconds),
+                   formatBytes(its.betweenBytes), formatBytes(its.peakBytes));
+  }
+  for (size_t from = 0; from < times.nodeBytes.size(); ++from) {
+    text += formatText("  node %d to nodes:", from);
+    for (int64_t bytes : times.nodeBytes[from])
+      text += " " + formatBytes(bytes);
+    text += "\n";
+  }
+  return text;
+}
+
+} // namespace dyna

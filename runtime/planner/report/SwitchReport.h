@@ -1,0 +1,45 @@
+//===- SwitchReport.h - A switch beside bounds and baselines ----*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_SWITCHREPORT_H
+#define DYNA_RUNTIME_PLANNER_SWITCHREPORT_H
+
+#include "runtime/planner/switch/SwitchBounds.h"
+#include "runtime/planner/switch/SwitchOptions.h"
+#include "runtime/planner/switch/SwitchTimes.h"
+
+#include <string>
+#include <vector>
+
+namespace dyna {
+
+struct SwitchReport {
+  std::string name; ///< "dp=4 -> tp=4"
+  SwitchTimes times;
+  SwitchBounds bounds;
+  int buckets = 0;
+  /// Names and times, in the order of `switchBaselines()`.
+  std::vector<std::pair<std::string, SwitchTimes>> baselines;
+  double planSeconds = 0; ///< 0: not measured
+
+  /// How many times its bound it takes; 1 where nothing has to move.
+  double overBound() const;
+  /// One object on one line.
+  std::string json() const;
+};
+
+/// Plans the switch and all baselines. Fails as `planSwitch` does.
+StatusOr<SwitchReport> reportSwitch(std::string name,
+                                    const std::vector<SwitchTensor> &tensors,
+                                    const SwitchNetwork &network,
+                                    const SwitchOptions &options = {});
+
+/// A table with a row for each.
+std::string describeSwitches(const std::vector<SwitchReport> &reports);
+/// Bounds, bytes, baselines and the traffic between nodes of one.
+std::string describeSwitch(const SwitchReport &report);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_SWITCHREPORT_H

@@ -1,0 +1,347 @@
+//===- SearchSingles.cpp - Searches the best single strategy --------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/search/SearchSingles.h"
+
+#include "runtime/base/Text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace dyna {
+namespace {
+
+constexpr double never = std::numeric_limits<double>::infinity();
+/// Simulated with all steps, and shown.
+constexpr size_t mostFinalists = 10;
+/// Strategies of different degrees whose other choices are searched.
+constexpr size_t mostRefined = 3, mostRefinedExhaustively = 8;
+
+std::string degreesOf(const Strategy &strategy) {
+  return formatText("%d,%d,%d,%d,%d", strategy.dp, strategy.tp, strategy.pp,
+                    strategy.zero, strategy.sp);
+}
+
+/// All that plans depend on.
+std::string keyOf(const PlanRequest &request) {
+  return describeStrategy(request.strategy) + "|" + request.recompute + "|" +
+         request.microBatches + "|" + request.pipeline + "|" +
+         std::to_string(request.tokensPerMicroBatch);
+}
+
+/// By simulated, then by estimated seconds. Of equals, first what says the least.
+bool isFaster(const SingleStrategy &a, const SingleStrategy &b) {
+  const std::string keyA = keyOf(a.request), keyB = keyOf(b.request);
+  return std::tuple(a.seconds, a.expected, keyA.size(), keyA) <
+         std::tuple(b.seconds, b.expected, keyB.size(), keyB);
+}
+
+class Search {
+public:
+  Search(const SingleSpace &space, const SimulateSingle &simulate,
+         const std::function<void(const std::string &)> &tell)
+      : space_(space), simulate_(simulate), tell_(tell) {}
+
+  StatusOr<FoundSingles> run(const std::vector<AloneEstimate> &estimates) {
+    for (const AloneEstimate &estimate : estimates)
+      addModes(estimate);
+    addChosenModes();
+    DYNA_RETURN_IF_ERROR(simulateAll());
+    DYNA_RETURN_IF_ERROR(refine());
+    DYNA_RETURN_IF_ERROR(simulateFinalists());
+    return std::move(found_);
+  }
+
+private:
+  /// A request with the strategy of an estimate. The cut of its layers is what a run
+  /// chooses itself.
+  static PlanRequest requestOf(PlanRequest request, const Strategy &strategy) {
+    request.strategy = strategy;
+    request.strategy.layers.clear();
+    if (!request.recompute.empty() ||
+        strategy.recompute == plan::RECOMPUTE_NONE)
+      request.strategy.recompute.reset();
+    return request;
+  }
+
+  void addModes(const AloneEstimate &estimate) {
+    for (const PlanRequest &asked : space_.requests) {
+      SingleStrategy single;
+      single.request = requestOf(asked, estimate.strategy);
+      single.expected = estimate.seconds;
+      single.seconds = never;
+      single.reason = estimate.reason;
+      single.layers = estimate.strategy.layers;
+      if (space_.searchesRecompute)
+        noteModes(single, estimate);
+      else if (estimate.strategy.recompute != modeOf(asked.recompute))
+        continue;
+      (single.fits() ? open_ : found_.lacking).push_back(std::move(single));
+    }
+  }
+
+  /// The mode whose estimates stand for a word.
+  static plan::Recompute modeOf(const std::string &word) {
+    return word == "none"        ? plan::RECOMPUTE_NONE
+           : word == "selective" ? plan::RECOMPUTE_SELECTIVE
+                                 // With the most room.
+                                 : plan::RECOMPUTE_FULL;
+  }
+
+  /// Records what an estimate says about the modes of one strategy.
+  void noteModes(const SingleStrategy &single, const AloneEstimate &estimate) {
+    PlanRequest without = single.request;
+    without.strategy.recompute.reset();
+    Modes &modes = modes_[keyOf(without)];
+    modes.layers = single.layers;
+    modes.request = without;
+    modes.best = std::min(modes.best, estimate.seconds);
+    if (estimate.strategy.recompute == plan::RECOMPUTE_NONE) {
+      modes.none = estimate.seconds;
+      modes.unlimited = estimate.unlimitedSeconds;
+    }
+  }
+
+  /// Modes are also chosen for each stage and micro-batch, where memory asks for
+  /// some recomputation or for smaller micro-batches.
+  void addChosenModes() {
+    constexpr double pressed = 1.01, mostGained = 0.85;
+    for (const auto &[key, modes] : modes_) {
+      if (!std::isfinite(modes.best) || modes.none <= pressed * modes.unlimited)
+        continue;
+      SingleStrategy single;
+      single.request = modes.request;
+      single.layers = modes.layers;
+      single.request.recompute = chooseRecomputeWord;
+      single.expected = std::max(modes.unlimited, mostGained * modes.best);
+      single.seconds = never;
+      open_.push_back(std::move(single));
+    }
+  }
+
+  Status simulateAll() {
+    std::sort(open_.begin(), open_.end(), isFaster); // none has been simulated
+    std::set<std::string> shown;
+    for (SingleStrategy &single : open_) {
+      const double most = single.request.recompute == chooseRecomputeWord
+                              ? mostAboveBestChosen
+                              : mostAboveBest;
+      // Some of other degrees are simulated in any case, to be shown beside it.
+      const bool isShown = shown.size() < mostFinalists &&
+                           shown.count(degreesOf(single.request.strategy)) == 0;
+      if (!isShown && !space_.isExhaustive && single.expected > most * best_) {
+        ++found_.skipped;
+        continue;
+      }
+      shown.insert(degreesOf(single.request.strategy));
+      DYNA_RETURN_IF_ERROR(simulate(single).status());
+    }
+    return Status::ok();
+  }
+
+  /// Simulates steps; returns true if they are among the fastest of these degrees.
+  StatusOr<bool> simulate(SingleStrategy single, int64_t steps = 1) {
+    if (steps == 1 && !known_.insert(keyOf(single.request)).second)
+      return false;
+    tell_(formatText("%d simulated, next is %s", found_.fitting.size(),
+                     single.name()));
+    auto seconds = simulate_(single.request, steps);
+    single.steps = steps;
+    if (seconds.isOk()) {
+      single.seconds = *seconds;
+    } else if (seconds.status().code() == StatusCode::ResourceExhausted ||
+               seconds.status().code() == StatusCode::InvalidArgument) {
+      single.reason = seconds.status().message();
+      single.seconds = never;
+      found_.lacking.push_back(std::move(single));
+      return false;
+    } else {
+      return seconds.status();
+    }
+    const bool isBest = single.seconds < best_;
+    best_ = std::min(best_, single.seconds);
+    found_.fitting.push_back(std::move(single));
+    return isBest;
+  }
+
+  /// The fastest of each of the degrees, the fastest first.
+  std::vector<SingleStrategy> fastest(size_t most) {
+    std::sort(found_.fitting.begin(), found_.fitting.end(), isFaster);
+    std::set<std::string> degrees;
+    std::vector<SingleStrategy> all;
+    for (const SingleStrategy &single : found_.fitting)
+      if (all.size() < most &&
+          degrees.insert(degreesOf(single.request.strategy)).second)
+        all.push_back(single);
+    return all;
+  }
+
+  /// From each of the fastest, changes of one choice at a time, as long as these are
+  /// faster.
+  Status refine() {
+    for (SingleStrategy start :
+         fastest(space_.isExhaustive ? mostRefinedExhaustively : mostRefined)) {
+      if (!space_.isExhaustive && start.seconds > mostAboveRefined * best_)
+        break;
+      for (bool isFaster = true; isFaster;) {
+        isFaster = false;
+        const SingleStrategy from = start;
+        for (PlanRequest &request : neighbours(from)) {
+          SingleStrategy next;
+          next.request = std::move(request);
+          next.expected = from.expected;
+          next.layers = from.layers;
+          DYNA_RETURN_IF_ERROR(simulate(next).status());
+          const SingleStrategy *last =
+              found_.fitting.empty() ? nullptr : &found_.fitting.back();
+          if (!last || keyOf(last->request) != keyOf(next.request))
+            continue;
+          if (last->seconds < start.seconds) {
+            start = *last;
+            isFaster = true;
+          } else if (last->seconds == from.seconds) {
+            found_.fitting.pop_back(); // the same plan by another name
+          }
+        }
+      }
+    }
+    return Status::ok();
+  }
+
+  std::vector<PlanRequest> neighbours(const SingleStrategy &single) const {
+    const PlanRequest &from = single.request;
+    std::vector<PlanRequest> all;
+    auto add = [&](auto change) {
+      all.push_back(from);
+      change(all.back());
+    };
+    if (space_.searchesMicroBatches) {
+      for (const char *kind : {"", "padded", "tokens"})
+        if (from.microBatches != kind)
+          add([&](PlanRequest &next) { next.microBatches = kind; });
+      for (int64_t size : sizesBeside(from.tokensPerMicroBatch))
+        add([&](PlanRequest &next) { next.tokensPerMicroBatch = size; });
+    }
+    if (space_.searchesRecompute && from.recompute.empty())
+      add([](PlanRequest &next) {
+        next.recompute = chooseRecomputeWord;
+        next.strategy.recompute.reset();
+      });
+    for (std::vector<int> &cut :
+         cutsBeside(from.strategy.layers.empty() ? single.layers
+                                                 : from.strategy.layers))
+      add([&](PlanRequest &next) { next.strategy.layers = std::move(cut); });
+    return all;
+  }
+
+  /// One layer moves between the first or the last stage and its neighbour: these two
+  /// have other layers beside blocks, and other memory.
+  static std::vector<std::vector<int>>
+  cutsBeside(const std::vector<int> &layers) {
+    std::vector<std::vector<int>> cuts;
+    const int last = static_cast<int>(layers.size()) - 1;
+    if (last < 1)
+      return cuts;
+    for (auto [from, to] : std::set<std::pair<int, int>>{
+             {0, 1}, {1, 0}, {last, last - 1}, {last - 1, last}})
+      if (layers[from] > 1) {
+        cuts.push_back(layers);
+        --cuts.back()[from];
+        ++cuts.back()[to];
+      }
+    return cuts;
+  }
+
+  /// In powers of two from where a run begins.
+  static std::vector<int64_t> sizesBeside(int64_t size) {
+    if (size == 0)
+      return {kUsualMicroBatch / 4, kUsualMicroBatch / 2, 2 * kUsualMicroBatch,
+              4 * kUsualMicroBatch};
+    std::vector<int64_t> sizes;
+    for (int64_t other : {size / 2, size * 2})
+      if (other >= 256 && other <= maxMicroBatchTokens)
+        sizes.push_back(other);
+    return sizes;
+  }
+
+  Status simulateFinalists() {
+    std::vector<SingleStrategy> &all = found_.fitting;
+    std::sort(all.begin(), all.end(), isFaster);
+    const size_t count = std::min(all.size(), mostFinalists);
+    if (space_.steps > 1) {
+      std::vector<SingleStrategy> finalists(
+          all.begin(), all.begin() + static_cast<long>(count));
+      all.erase(all.begin(), all.begin() + static_cast<long>(count));
+      std::vector<SingleStrategy> others = std::move(all);
+      all.clear();
+      for (SingleStrategy &single : finalists)
+        DYNA_RETURN_IF_ERROR(simulate(single, space_.steps).status());
+      std::sort(all.begin(), all.end(), isFaster);
+      all.insert(all.end(), others.begin(), others.end());
+    }
+    std::sort(found_.lacking.begin(), found_.lacking.end(),
+              [](const auto &a, const auto &b) {
+                return keyOf(a.request) < keyOf(b.request);
+              });
+    return Status::ok();
+  }
+
+  struct Modes {
+    PlanRequest request;
+    std::vector<int> layers;
+    double best = never, none = never, unlimited = 0;
+  };
+  const SingleSpace &space_;
+  const SimulateSingle &simulate_;
+  const std::function<void(const std::string &)> &tell_;
+  std::map<std::string, Modes> modes_;
+  std::vector<SingleStrategy> open_;
+  std::set<std::string> known_;
+  double best_ = never;
+  FoundSingles found_;
+};
+
+} // namespace
+
+std::string SingleStrategy::name() const {
+  std::string text = describeStrategy(request.strategy);
+  const std::string words =
+      request.microBatches +
+      (request.microBatches.empty() || request.pipeline.empty() ? "" : "+") +
+      request.pipeline;
+  if (!words.empty())
+    text += " " + words;
+  if (request.tokensPerMicroBatch > 0)
+    text += formatText(" tokens=%d", request.tokensPerMicroBatch);
+  if (!request.recompute.empty())
+    text += " recompute=" + request.recompute;
+  return text;
+}
+
+std::string SingleStrategy::flags() const {
+  std::string text = "--strategy " + describeStrategy(request.strategy);
+  if (!request.recompute.empty())
+    text += " --recompute " + request.recompute;
+  if (request.tokensPerMicroBatch > 0)
+    text +=
+        formatText(" --tokens-per-micro-batch %d", request.tokensPerMicroBatch);
+  if (!request.microBatches.empty())
+    text += " --micro-batches " + request.microBatches;
+  if (!request.pipeline.empty())
+    text += " --pipeline " + request.pipeline;
+  return text;
+}
+
+StatusOr<FoundSingles>
+searchSingles(const std::vector<AloneEstimate> &estimates,
+              const SingleSpace &space, const SimulateSingle &simulate,
+              const std::function<void(const std::string &)> &tell) {
+  return Search(space, simulate, tell).run(estimates);
+}
+
+} // namespace dyna

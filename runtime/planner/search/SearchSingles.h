@@ -1,0 +1,95 @@
+//===- SearchSingles.h - Searches the best single strategy ------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Searches one strategy for samples of all lengths, and how a run makes its plans:
+//
+//     degrees, ZeRO, sp, order of ranks      StrategyCandidates.h
+//     recomputation                          none, selective, full, or auto
+//     micro-batches                          kind, and largest number of tokens
+//     layers of stages                       cut by cost, or one layer moved
+//
+// Estimates sort the strategies, and simulated steps decide. Steps are planned as a
+// run plans them, so the caller simulates (`Simulate`). The search has three parts:
+//
+//     1. One step of every strategy whose estimate is not far above the best
+//        simulated time. A strategy that is the best of its degrees goes on.
+//     2. Other micro-batches, orders and cuts of the best few, until none is faster.
+//     3. All steps of the best ten.
+//
+// Exhaustive: part 1 has no limit by estimates, and part 2 starts from more
+// strategies. A test compares the answers of both.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_SEARCHSINGLES_H
+#define DYNA_RUNTIME_PLANNER_SEARCHSINGLES_H
+
+#include "runtime/planner/graph/Policy.h"
+#include "runtime/planner/search/StrategyCandidates.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace dyna {
+
+/// A strategy with what else a run is asked for.
+struct SingleStrategy {
+  PlanRequest request;
+  double expected = 0; ///< estimated seconds of a step; infinite without room
+  /// Simulated seconds of a step; infinite if none was, or if it does not fit.
+  double seconds = 0;
+  int64_t steps = 0;       ///< that were simulated
+  std::string reason;      ///< why it does not fit, for people; else empty
+  std::vector<int> layers; ///< of each stage, as estimates cut them
+
+  bool fits() const { return reason.empty(); }
+  /// Name for people: the strategy, and each choice that is not the default.
+  std::string name() const;
+  /// Returns the choice as flags of a run.
+  std::string flags() const;
+};
+
+struct SingleSpace {
+  /// Requests to combine with every strategy, without strategies. Their words for
+  /// recomputation and micro-batches are fixed where the search leaves them.
+  std::vector<PlanRequest> requests = {PlanRequest()};
+  bool searchesRecompute = true;    ///< the requests do not say it
+  bool searchesMicroBatches = true; ///< neither size nor kind
+  int64_t steps = 1;                ///< that there are to simulate
+  bool isExhaustive = false;
+};
+
+/// Simulates the first `steps` steps of a request and returns the mean seconds of
+/// one. Fails with ResourceExhausted, with the reason, if the request does not fit.
+using SimulateSingle =
+    std::function<StatusOr<double>(const PlanRequest &request, int64_t steps)>;
+
+struct FoundSingles {
+  /// Simulated strategies that fit. The best ten are first, by all of their steps,
+  /// the others by one step.
+  std::vector<SingleStrategy> fitting;
+  /// Strategies that do not fit, with the reasons.
+  std::vector<SingleStrategy> lacking;
+  int64_t skipped =
+      0; ///< strategies that were not simulated because of estimates
+};
+
+/// Strategies whose estimate is above so many times the best simulated time are not
+/// simulated: estimates are rarely that far above what plans take (docs/planner.md).
+/// The estimate of chosen modes is their bound, so that less is enough.
+constexpr double mostAboveBest = 1.2, mostAboveBestChosen = 1.05;
+/// Other choices are searched for strategies within so many times the best.
+constexpr double mostAboveRefined = 1.08;
+
+/// `tell` says what comes next. Deterministic. Fails as `simulate`, but not for what
+/// does not fit.
+StatusOr<FoundSingles>
+searchSingles(const std::vector<AloneEstimate> &estimates,
+              const SingleSpace &space, const SimulateSingle &simulate,
+              const std::function<void(const std::string &)> &tell);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_SEARCHSINGLES_H

@@ -1,0 +1,67 @@
+//===- SizedSteps.h - Steps of given strategies, ready to plan --*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What a run makes of its strategies and ranges before its first step: a graph for
+// each, the switches between them, sizes of micro-batches and regions that fit a
+// device. For those who want to know what such a run would do: searches, reports.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_SIZEDSTEPS_H
+#define DYNA_RUNTIME_PLANNER_SIZEDSTEPS_H
+
+#include "runtime/planner/step/StepPlanner.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace dyna {
+
+class SizedSteps {
+public:
+  struct Asked {
+    std::vector<Strategy> strategies;
+    LengthRanges ranges;     ///< of these
+    PlanRequest request;     ///< of each graph, but for its strategy
+    int64_t memoryBytes = 0; ///< of a device; 0: no limit
+    int64_t longest = 0;     ///< tokens of the longest sample
+    /// Samples that no run takes under these strategies are shortened, as a run does
+    /// it (longestSampleOf).
+    bool shortens = false;
+    bool merges = true; ///< ranges that are not worth their switch
+
+    /// The request's strategy for samples of all lengths.
+    static Asked alone(PlanRequest request);
+  };
+  /// What does not fit is planned all the same; `lackingBytes` says by how much.
+  /// `notes` are those of the strategies, by name. `costs` must outlive the answer.
+  static StatusOr<std::unique_ptr<SizedSteps>>
+  create(const CostModel &costs, Asked asked, std::vector<std::string> &notes);
+
+  const StepPlanner &planner() const { return *planner_; }
+  /// Of the rank that lacks most; 0: all fit.
+  int64_t lackingBytes() const { return lackingBytes_; }
+  /// Tokens of the longest sample that the steps may have: fewer than asked for if
+  /// longer samples are shortened.
+  int64_t longest() const { return longest_; }
+
+  /// Seconds of a step in the mean, each planned, proven and played.
+  StatusOr<double> play(const std::vector<std::vector<int64_t>> &steps) const;
+
+private:
+  std::vector<PlannedGraph> graphs_;
+  std::unique_ptr<StepPlanner> planner_;
+  int64_t lackingBytes_ = 0, longest_ = 0;
+};
+
+/// Mini-batches of such lengths, always the same ones: of `tokensPerStep` tokens, at
+/// most about a million, and few of large ones. All together have of every stretch of
+/// the sorted lengths as many samples as is its part, to one; in random order.
+std::vector<std::vector<int64_t>> drawSteps(std::vector<int64_t> lengths,
+                                            int64_t tokensPerStep);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_SIZEDSTEPS_H

@@ -1,0 +1,217 @@
+//===- StrategyCandidates.h - What a search may choose from -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The strategies of a model on so many ranks, and what they take: phases by
+// PhaseEstimate.h, switches by SwitchEstimate.h, memory by what stages hold. All
+// tensor degrees that were compiled and divide the ranks, with and without ZeRO and sp, each
+// mode of recomputation and numbering of ranks: hundreds, of which a search that is
+// exact keeps what is among the best for some lengths.
+//
+// Memory of a rank in a phase (Orchestrate.h):
+//
+//     home's persistent memory
+//     values and gradients of the phase's graph, which is another
+//     what plans of the phase need at least
+//
+// and beside home's memory two other graphs, as they follow each other; what waits in
+// switches to be passed on is not known before they are planned, and not counted.
+// What plans need is asked of the planner, as a run asks (RankMemory.h): a search takes
+// the samples that the run of what it finds takes. How many micro-batches have room
+// at a time is estimated, and with it how long a pipeline takes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_STRATEGYCANDIDATES_H
+#define DYNA_RUNTIME_PLANNER_STRATEGYCANDIDATES_H
+
+#include "runtime/plan/graph/SwitchTable.h"
+#include "runtime/planner/graph/RankMemory.h"
+#include "runtime/planner/search/StrategySearch.h"
+#include "runtime/planner/search/SwitchEstimate.h"
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+
+namespace dyna {
+
+/// Whether a degree is one that is tried by itself: a power of two, or three times
+/// one, which matters where these divide the ranks.
+constexpr bool isSearched(int64_t degree) {
+  while (degree % 2 == 0)
+    degree /= 2;
+  return degree == 1 || degree == 3;
+}
+
+struct StrategySpace {
+  int ranks = 1;
+  int64_t memoryBytes = 0; ///< of a rank; 0: not limited
+  /// Of that, what steps of several strategies leave for what their switches pass on
+  /// and add late, which plans of switches alone say.
+  int64_t passedBytes = 0;
+  /// Samples that no strategy has room for count as if they were no longer than one
+  /// has room for, as runs cut them.
+  bool shortens = false;
+  int64_t tokensPerStep = 65536;
+  /// Whether steps of several strategies are played beside single ones, which takes
+  /// as long as planning some steps.
+  bool plays = true;
+  /// Told now and then what comes next, while the work goes on; may be empty.
+  std::function<void(const std::string &next)> tell;
+  std::chrono::milliseconds tellEvery = std::chrono::seconds(10);
+  std::vector<bool> zero = {false, true};
+  /// Of tensor degrees above 1, where both were compiled.
+  std::vector<bool> sp = {false, true};
+  std::vector<plan::Recompute> recompute = {
+      plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE, plan::RECOMPUTE_FULL};
+  /// Those that number ranks alike, as degrees are 1, count once.
+  std::vector<std::array<std::string, 3>> orders = {
+      {"dp", "pp", "tp"}, {"pp", "dp", "tp"}, {"dp", "tp", "pp"},
+      {"pp", "tp", "dp"}, {"tp", "dp", "pp"}, {"tp", "pp", "dp"}};
+  /// Strategies that are kept for the search, each in all orders; 0: all.
+  int mostKept = 8;
+};
+
+/// A strategy for samples of all lengths.
+struct AloneEstimate {
+  Strategy strategy;  ///< with its mode of recomputation, layers and order
+  double seconds = 0; ///< of a step; infinite without room
+  /// Seconds of a step if memory were not limited.
+  double unlimitedSeconds = 0;
+  std::string reason; ///< why it has no room, for people; else empty
+};
+
+class StrategyCandidates : public StepCosts {
+public:
+  /// The model of `costs` must outlive it. Fails where no strategy has the number
+  /// of ranks, or none has room for its parameters, with the numbers. Tables and
+  /// graphs of all strategies are made, switches only estimated between those that
+  /// are kept, each pair when it is first asked for: one thread at a time.
+  static StatusOr<StrategyCandidates> create(const CostModel &costs,
+                                             const StrategySpace &space,
+                                             const LengthDistribution &lengths);
+
+  int candidates() const override { return static_cast<int>(entries_.size()); }
+  const Strategy &strategy(int candidate) const {
+    return entries_[candidate].strategy;
+  }
+  /// Without the mode of recomputation, on which it does not depend.
+  const ExecutableGraph &graph(int candidate) const {
+    return entries_[candidate].placed->graph;
+  }
+  /// Every strategy alone in every order of ranks, before most are dropped from the
+  /// search for sets.
+  const std::vector<AloneEstimate> &alone() const { return alone_; }
+  /// That there were to choose from.
+  int considered() const { return considered_; }
+
+  double phaseSeconds(int candidate, const std::vector<int> &graphs,
+                      const PhaseLoad &load, int64_t longest) const override;
+  double updateSeconds(int home) const override {
+    return entries_[home].estimate->updateSeconds();
+  }
+  double switchSeconds(SwitchKind kind, int from, int to) const override;
+  int family(int candidate) const override {
+    return entries_[candidate].family;
+  }
+  /// Whether a run of these graphs, home first, takes samples of so many tokens
+  /// under this one of them.
+  bool holds(int candidate, const std::vector<int> &graphs,
+             int64_t tokens) const;
+  /// Tokens of the longest sample that it takes, of those there are; 0: there is no
+  /// room for any. O(log tokens) times what the above takes.
+  int64_t mostTokens(int candidate, const std::vector<int> &graphs) const;
+  /// The failure where no strategy takes the longest sample: what the one takes
+  /// that needs least, and what would be enough.
+  Status lackOfRoom() const;
+  /// Then, tokens of the longest that that one has room for; 0: of none.
+  int64_t longestHeld() const { return leastNeed_.tokens; }
+
+private:
+  /// What does not depend on recomputation.
+  struct Placed {
+    ExecutableGraph graph;
+    std::vector<int64_t> homeBytes, guestBytes; ///< of each rank
+  };
+  /// What plans need, which neither ZeRO nor the numbering of ranks changes.
+  struct Needs {
+    Needs(const ExecutableGraph &graph, const CostModel &costs,
+          const PlanOptions &options)
+        : planner(graph, costs), least(planner, options, /*training=*/true),
+          microBatch(options.maxTokensPerMicroBatch) {}
+    Planner planner;
+    LeastRegions least;
+    int64_t microBatch; ///< tokens that a run has in one, where they have room
+  };
+  struct Entry {
+    Strategy strategy;
+    std::shared_ptr<const Placed> placed;
+    PlanOptions options;
+    std::shared_ptr<Needs> needs;
+    std::shared_ptr<const PhaseEstimate> estimate;
+    std::shared_ptr<const SwitchLayout> layout; ///< of those that are kept
+    int family = 0;
+  };
+
+  StrategyCandidates(const CostModel &costs, const StrategySpace &space)
+      : space_(space), switching_(costs.model(), costs.cluster()) {}
+  class Maker;
+  struct Merit;
+  void keep(const LengthDistribution &lengths);
+  int smallestHome() const;
+  int judge(const LengthDistribution::Part &part, bool asHome, int small,
+            std::vector<Merit> &merits) const;
+  /// What ranks have for micro-batches under one of the graphs of a run, home first:
+  /// the rule of who counts whose parameters is here alone.
+  std::vector<int64_t> roomOf(int candidate,
+                              const std::vector<int> &graphs) const;
+  /// Of each rank, of one graph beside another that is home; kept.
+  const std::vector<HeldParameters> &heldBeside(const Placed &home,
+                                                const Placed &other) const;
+  bool hasRoomFor(const Entry &entry, const std::vector<int64_t> &limits,
+                  int64_t tokens, int inFlight) const;
+  /// Tokens of micro-batches of which so many have room in a replica, about.
+  int64_t tokensInFlight(const Entry &entry, const std::vector<int64_t> &limits,
+                         int inFlight) const;
+  /// `tokensOf(n)`: tokens of micro-batches of which n have room at a time.
+  double phaseSeconds(const Entry &entry, const PhaseLoad &load,
+                      int64_t longest,
+                      const std::function<int64_t(int)> &tokensOf) const;
+  /// Estimates the entry alone, in one order of ranks.
+  AloneEstimate estimateAlone(const Entry &entry,
+                              const LengthDistribution::Part &all) const;
+  /// How many micro-batches are in flight, and the tokens of each that have room
+  /// then, more and more.
+  using RoomInFlight = std::vector<std::pair<int, int64_t>>;
+  /// In the mean, of as many as `room[first]` says, or fewer where samples are longer.
+  static double meanInFlight(const RoomInFlight &room, size_t first,
+                             const PhaseLoad &load);
+  /// Sets what lackOfRoom says.
+  void findLeastNeed();
+
+  StrategySpace space_;
+  int64_t longest_ = 0; ///< tokens of a sample
+  SwitchEstimator switching_;
+  std::vector<Entry> entries_;
+  std::vector<AloneEstimate> alone_;
+  int considered_ = 0;
+  mutable std::map<std::array<int, 3>, double> switches_;
+  /// By graphs, of which the order but for home does not count, candidate and number.
+  mutable std::map<std::vector<int>, int64_t> inFlight_;
+  mutable std::map<std::vector<int64_t>, bool> holds_;
+  mutable std::map<std::pair<const Placed *, const Placed *>,
+                   std::vector<HeldParameters>>
+      held_;
+  struct LeastNeed {
+    Strategy strategy;
+    int64_t persistent = 0, dynamic = 0; ///< bytes of the fullest rank
+    int64_t tokens = 0; ///< of the longest sample that it has room for
+  } leastNeed_;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_STRATEGYCANDIDATES_H

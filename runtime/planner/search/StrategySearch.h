@@ -1,0 +1,132 @@
+//===- StrategySearch.h - Strategies, ranges, order and home -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What HotSPa leaves to its user: which strategies a step switches between, which
+// lengths each has, in which order they come, and which of them is home (the one
+// that is updated). The expected step is minimised over all of it at once. One
+// strategy for all lengths is one of the answers.
+//
+//     expected step = sum over ranges r of  P(r has samples) seconds(r's phase)
+//                   + sum over sets S of ranges  P(these have samples) cycle(S)
+//                   + update of home
+//
+// Strategies are numbers to it: what they take is asked of `StepCosts`. The search
+// goes through homes and, from the shortest lengths on, through ranges and who has
+// them, and leaves a branch whose time cannot fall below the best one: what is left
+// takes at least the best ranges without any switches, and each strategy but home is
+// entered and left at its cheapest. What is found is the optimum among the given
+// candidates and ends of ranges (`StrategySearchTest` compares it with all answers).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_STRATEGYSEARCH_H
+#define DYNA_RUNTIME_PLANNER_STRATEGYSEARCH_H
+
+#include "runtime/base/Status.h"
+#include "runtime/planner/estimate/PhaseEstimate.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace dyna {
+
+/// Lengths as a step draws them, independently.
+class LengthDistribution {
+public:
+  /// `samplesPerStep` is a mean; at least one length.
+  LengthDistribution(std::vector<int64_t> lengths, double samplesPerStep);
+
+  /// Samples of lengths first to last, of one step.
+  struct Part {
+    double probability = 0; ///< that there are any
+    PhaseLoad load;         ///< expected, if there are
+    int64_t longest = 0;    ///< that there may be in any step, in tokens
+  };
+  /// O(log lengths).
+  Part between(int64_t first, int64_t last) const;
+  int64_t longest() const { return lengths_.back(); }
+  double samplesPerStep() const { return samplesPerStep_; }
+
+private:
+  std::vector<int64_t> lengths_;         ///< ascending
+  std::vector<double> tokens_, squares_; ///< of all before
+  double samplesPerStep_;
+};
+
+/// Home's phase is the last one (Orchestrate.h): values go from phase to phase, or
+/// from home, and the gradients of each straight home.
+enum class SwitchKind {
+  First,     ///< values, from what home updated
+  Next,      ///< values, from the phase before
+  Gradients, ///< to where home updates them
+};
+
+/// What the candidates take. Seconds may be infinite, where memory has no room.
+class StepCosts {
+public:
+  virtual ~StepCosts() = default;
+  virtual int candidates() const = 0;
+  /// Of samples that are there, none longer than `longest`, under `candidate`,
+  /// which is one of `graphs`, all that a run has, home first. More graphs are
+  /// never faster.
+  virtual double phaseSeconds(int candidate, const std::vector<int> &graphs,
+                              const PhaseLoad &load, int64_t longest) const = 0;
+  virtual double updateSeconds(int home) const = 0;
+  /// Between two different ones, but for First, where both may be home: other
+  /// ranks' rows (ZeRO).
+  virtual double switchSeconds(SwitchKind kind, int from, int to) const = 0;
+  /// Candidates of one family stand for one strategy that is numbered in other
+  /// ways: at most one of them is used.
+  virtual int family(int candidate) const { return candidate; }
+};
+
+struct FoundRange {
+  int candidate = 0;
+  int64_t first = 0, last = 0; ///< tokens; the last one has no end
+};
+
+struct FoundStep {
+  /// In the order of the step.
+  std::vector<FoundRange> ranges;
+  int home = -1; ///< a candidate
+  double phases = 0, switches = 0, update = 0;
+  double seconds() const { return phases + switches + update; }
+};
+
+struct StrategySearch {
+  /// The longest length of each range that may be, ascending, without that of all.
+  std::vector<int64_t> ends;
+  int mostRanges = 4;
+  /// Looked at, all in all: what was found until then is the answer. Some seconds.
+  int64_t mostBranches = 50'000'000;
+};
+
+struct FoundStrategies {
+  FoundStep best, bestSingle;
+  /// Single strategies by candidate; infinite where one does not hold the longest.
+  std::vector<double> singles;
+  int64_t branches = 0, complete = 0; ///< that were looked at
+  bool isCut = false; ///< there were more branches than may be looked at
+};
+
+/// Fails with ResourceExhausted where no strategy holds all lengths; there may be
+/// no single one: `bestSingle` has no ranges then. Deterministic.
+StatusOr<FoundStrategies> searchStrategies(const StepCosts &costs,
+                                           const LengthDistribution &lengths,
+                                           const StrategySearch &search);
+
+/// The best order of ranges, home's at the end, and what its switches take: `sum over
+/// S` above. Of `probabilities` each is of the candidate at its place.
+/// O(guests! 2^guests guests).
+double bestOrder(const StepCosts &costs, int home,
+                 const std::vector<int> &candidates,
+                 const std::vector<double> &probabilities,
+                 std::vector<int> &order);
+
+/// Ends from 64 tokens, in steps of half a power of two, below the longest.
+std::vector<int64_t> usualEnds(int64_t longest);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_STRATEGYSEARCH_H

@@ -1,0 +1,40 @@
+//===- GraphEstimates.h - Steps of given graphs, estimated ------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What ranges are merged by (AssignStrategies.h), wherever steps of several graphs
+// are planned: in runs, in passes, in tools.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_GRAPHESTIMATES_H
+#define DYNA_RUNTIME_PLANNER_GRAPHESTIMATES_H
+
+#include "runtime/planner/step/AssignStrategies.h"
+#include "runtime/planner/step/Orchestrate.h"
+
+namespace dyna {
+
+/// Phases by sums over their samples, switches as they were planned.
+class GraphEstimates : public StepEstimates {
+public:
+  /// `phases` of each graph, `order`: graphs in the order of their phases.
+  GraphEstimates(std::vector<PhaseEstimate> phases, std::vector<int> order,
+                 SwitchSeconds switches)
+      : phases_(std::move(phases)), order_(std::move(order)),
+        switches_(std::move(switches)) {}
+
+  double phaseSeconds(int graph, const PhaseLoad &load) const override {
+    return phases_[graph].seconds(load);
+  }
+  double switchSeconds(const std::vector<int> &graphs) const override;
+
+private:
+  const std::vector<PhaseEstimate> phases_;
+  const std::vector<int> order_;
+  const SwitchSeconds switches_;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_GRAPHESTIMATES_H

@@ -1,0 +1,47 @@
+//===- SwitchBaselines.h - What switch plans are held against ---*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Simpler ways to the same end, for reports and figures. All are plans that
+// `checkSwitch` accepts, in as few buckets as can be: everything is under way at
+// once, whatever memory that takes, which is the best that can be said of them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_SWITCHBASELINES_H
+#define DYNA_RUNTIME_PLANNER_SWITCHBASELINES_H
+
+#include "runtime/planner/switch/SwitchOptions.h"
+#include "runtime/planner/switch/SwitchTimes.h"
+
+namespace dyna {
+
+struct SwitchBaseline {
+  const char *name;
+  const char *description;
+  StatusOr<SwitchPlan> (*plan)(const std::vector<SwitchTensor> &tensors,
+                               const SwitchNetwork &network);
+  Fusing fusing;
+};
+
+/// - "algorithm1": HotSPa's (section 5.2). What a rank lacks comes from the
+///   owner in its node that has sent least inside of nodes, or else from the
+///   one that has sent least between them;
+/// - "unfused": the same, with a message for each box;
+/// - "first-owner": from the first rank that has it;
+/// - "gather": every tensor to one rank, in turns, and from there to all.
+const std::vector<SwitchBaseline> &switchBaselines();
+
+/// "algorithm1", in buckets within the options' bounds.
+StatusOr<SwitchPlan> planAlgorithm1(const std::vector<SwitchTensor> &tensors,
+                                    const SwitchNetwork &network,
+                                    const SwitchOptions &options);
+
+/// Returns the seconds of the port that is busiest under Algorithm 1, without
+/// making the plan: no limits make it faster.
+StatusOr<double> secondsOfAlgorithm1(const std::vector<SwitchTensor> &tensors,
+                                     const SwitchNetwork &network);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_SWITCHBASELINES_H

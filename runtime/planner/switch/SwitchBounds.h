@@ -1,0 +1,49 @@
+//===- SwitchBounds.h - Cuts that a switch has to cross ---------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What no plan of a switch can be faster than, on a network of two levels.
+// Bounds count each byte once:
+//
+//     receive   what a rank needs and does not have, over its two ports
+//     send      what only one rank has and others need, over its two ports
+//     node in   what a node needs and does not have, over its network ports
+//     node out  what only some nodes have and others need, over theirs
+//     inside    what a part of a node's ranks needs and only the others of the
+//               node have, over these and the part's network ports; and what
+//               only a part has and others need. For every part, in nodes of up
+//               to ten ranks
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_SWITCHBOUNDS_H
+#define DYNA_RUNTIME_PLANNER_SWITCHBOUNDS_H
+
+#include "runtime/planner/switch/SwitchNetwork.h"
+#include "runtime/planner/switch/routes/Lots.h"
+
+#include <algorithm>
+
+namespace dyna {
+
+struct SwitchBounds {
+  double receive = 0, send = 0, nodeIn = 0, nodeOut = 0,
+         inside = 0; ///< seconds
+
+  double largest() const {
+    return std::max({receive, send, nodeIn, nodeOut, inside});
+  }
+};
+
+/// Fails where nobody has what is needed. As findLots, and O(lots) for each
+/// set of nodes that has one and each part of a node.
+StatusOr<SwitchBounds> boundsOf(const std::vector<SwitchTensor> &tensors,
+                                const SwitchNetwork &network);
+
+/// Of lots that are known.
+SwitchBounds boundsOf(const std::vector<switches::Lot> &lots,
+                      const SwitchNetwork &network);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_SWITCHBOUNDS_H

@@ -1,0 +1,370 @@
+//===- DealRoutes.cpp - From ways of lots to buckets ----------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/switch/routes/DealRoutes.h"
+
+#include "runtime/planner/switch/SwitchTimes.h"
+#include "runtime/planner/switch/routes/Buckets.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+namespace dyna::switches {
+namespace {
+
+/// Pieces that a lot is cut into, if it has to be.
+constexpr int64_t kPiecesOfLot = 256;
+/// Groups have room for so much more than their even part, as pieces do not fit
+/// evenly.
+constexpr double kRoom = 1.25;
+/// At most so many groups for the sake of filling and draining, and none that
+/// holds less than the smallest bucket, where latencies would count.
+constexpr double kMostGroups = 64;
+constexpr int64_t kSmallestBucket = int64_t{2} << 20;
+
+/// How far what was dealt is from the whole plan in small: every port at the
+/// same part of all that it will carry.
+class Pace {
+public:
+  Pace(const std::vector<Lot> &lots, const std::vector<LotRoutes> &routes,
+       const SwitchNetwork &network)
+      : whole_(network), dealt_(network) {
+    for (size_t lot = 0; lot < lots.size(); ++lot)
+      for (const auto &share : routes[lot].shares) {
+        const double bytes = static_cast<double>(lots[lot].bytes) * share.part;
+        for (const Hop &hop : share.route)
+          whole_.add(hop.from, hop.to, bytes);
+        total_ += bytes;
+      }
+  }
+
+  /// Seconds by which the hastiest port of a way is ahead.
+  double ahead(const Route &route, const SwitchNetwork &network) const {
+    const double progress = done_ / std::max(total_, 1.0);
+    double most = -std::numeric_limits<double>::infinity();
+    for (const Hop &hop : route) {
+      const bool isInside = network.nodeOf(hop.from) == network.nodeOf(hop.to);
+      const Port out = isInside ? Port::InsideOut : Port::NetworkOut;
+      const Port in = isInside ? Port::InsideIn : Port::NetworkIn;
+      most = std::max(
+          {most, dealt_.at(out, hop.from) - progress * whole_.at(out, hop.from),
+           dealt_.at(in, hop.to) - progress * whole_.at(in, hop.to)});
+    }
+    return most;
+  }
+
+  void add(const Route &route, double bytes) {
+    for (const Hop &hop : route)
+      dealt_.add(hop.from, hop.to, bytes);
+    done_ += bytes;
+  }
+
+private:
+  PortLoads whole_, dealt_;
+  double total_ = 0, done_ = 0; ///< bytes
+};
+
+constexpr double kGoldenRatio = 0.61803398874989485;
+
+class Dealer {
+public:
+  Dealer(const std::vector<SwitchTensor> &tensors, const Lots &lots,
+         const std::vector<LotRoutes> &routes, const SwitchNetwork &network,
+         const SwitchOptions &options, int64_t groups)
+      : tensors_(tensors), lots_(lots), routes_(routes), network_(network),
+        options_(options), buckets_(network, options, groups),
+        pace_(lots.lots, routes, network), taken_(network.ranks, 0),
+        stretches_(lots.lots.size()) {
+    for (const LotRoutes &one : routes)
+      behind_.emplace_back(one.shares.size(), 0.0);
+  }
+
+  SwitchPlan deal() {
+    const std::vector<Turn> turns = interleave();
+    for (const Turn &turn : turns)
+      for (const Cell &cell : cellsOf(turn.tensor)) {
+        Stretch &stretch = stretches_[cell.lot];
+        stretch.begin = std::min(stretch.begin, turn.begin);
+        stretch.end = std::max(stretch.end, turn.end);
+      }
+    for (const Turn &turn : turns)
+      for (const Cell &cell : cellsOf(turn.tensor)) {
+        keep(turn, cell);
+        send(turn.tensor, cell);
+      }
+    return buckets_.finish();
+  }
+
+private:
+  /// A tensor, and the parts of its stream before it and up to its end.
+  struct Turn {
+    double begin, end; ///< 0 to 1
+    int tensor;
+    bool operator<(const Turn &other) const {
+      return std::pair(begin + end, tensor) <
+             std::pair(other.begin + other.end, other.tensor);
+    }
+  };
+  /// The part of the switch in which a lot is sent, evenly from its first to
+  /// its last tensor.
+  struct Stretch {
+    double begin = 1, end = 0;
+    double dealt = 0; ///< bytes
+  };
+
+  const std::vector<Cell> &cellsOf(int tensor) const {
+    return lots_.classes[lots_.classOf[tensor]].cells;
+  }
+
+  /// Progress at which the next bytes of a lot are sent.
+  double progressOf(int lot, double bytes) {
+    Stretch &one = stretches_[lot];
+    // Lots whose pieces are as large do not all come to the same groups.
+    const double phase = std::fmod(kGoldenRatio * lot, 1.0);
+    const double part =
+        (one.dealt + bytes * phase) /
+        std::max<double>(1, static_cast<double>(lots_.lots[lot].bytes));
+    one.dealt += bytes;
+    return one.begin + std::min(part, 1.0) * (one.end - one.begin);
+  }
+
+  /// Tensors between the same ranks are a stream, of layers between two stages
+  /// as a rule. One stream behind the other would leave most ports idle most of
+  /// the time; so all of them begin and end together, each in its own order.
+  std::vector<Turn> interleave() const {
+    struct Stream {
+      std::vector<int> tensors;
+      std::vector<double> ends; ///< bytes, up to each tensor and with it
+    };
+    std::map<std::pair<std::vector<int>, std::vector<int>>, size_t> known;
+    std::vector<size_t> streamOf; // of each class
+    std::vector<Stream> streams;
+    for (const TensorClass &one : lots_.classes) {
+      const SwitchTensor &tensor = tensors_[one.tensors.front()];
+      auto [at, isNew] = known.insert(
+          {{ranksOf(tensor.from), ranksOf(tensor.to)}, streams.size()});
+      if (isNew)
+        streams.emplace_back();
+      streamOf.push_back(at->second);
+    }
+    for (size_t t = 0; t < tensors_.size(); ++t) {
+      const TensorClass &one = lots_.classes[lots_.classOf[t]];
+      Stream &stream = streams[streamOf[lots_.classOf[t]]];
+      double bytes = stream.ends.empty() ? 0 : stream.ends.back();
+      for (const Cell &cell : one.cells)
+        bytes += static_cast<double>(bytesOf(static_cast<int>(t), cell.box));
+      stream.tensors.push_back(static_cast<int>(t));
+      stream.ends.push_back(bytes);
+    }
+    std::vector<Turn> turns;
+    for (const Stream &stream : streams)
+      for (size_t i = 0; i < stream.tensors.size(); ++i) {
+        const double begin = i > 0 ? stream.ends[i - 1] : 0;
+        const double total = std::max(stream.ends.back(), 1.0);
+        turns.push_back(
+            {begin / total, stream.ends[i] / total, stream.tensors[i]});
+      }
+    std::sort(turns.begin(), turns.end());
+    return turns;
+  }
+
+  static std::vector<int> ranksOf(const std::vector<RankBox> &boxes) {
+    std::vector<int> ranks;
+    for (const RankBox &one : boxes)
+      if (!one.box.isEmpty())
+        ranks.push_back(one.rank);
+    std::sort(ranks.begin(), ranks.end());
+    ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+    return ranks;
+  }
+
+  int64_t bytesOf(int tensor, const Box &box) const {
+    return box.volume() * tensors_[tensor].elementBytes;
+  }
+
+  /// On ranks that have what they need.
+  void keep(const Turn &turn, const Cell &cell) {
+    const int tensor = turn.tensor;
+    const Lot &lot = lots_.lots[cell.lot];
+    std::vector<int> one;
+    const std::vector<int> *ranks = &lot.staying;
+    if (lot.delivery == Delivery::Once && !lot.staying.empty()) {
+      // The one that adds least by now.
+      one = {*std::min_element(
+          lot.staying.begin(), lot.staying.end(),
+          [&](int a, int b) { return taken_[a] < taken_[b]; })};
+      ranks = &one;
+      taken_[one.front()] += bytesOf(tensor, cell.box);
+    }
+    for (int rank : *ranks) {
+      Hop hop = {rank, rank, 0};
+      buckets_.makeRoom({hop}, 0, turn.begin);
+      buckets_.add(hop, {tensor, rank, rank, SwitchPlace::Old, SwitchPlace::New,
+                         cell.box});
+    }
+  }
+
+  /// To ranks that lack it.
+  void send(int tensor, const Cell &cell) {
+    const LotRoutes &routes = routes_[cell.lot];
+    if (routes.shares.empty())
+      return;
+    const int dim = cell.box.size[0] > 1 ? 0 : 1;
+    const int64_t lines = cell.box.size[dim];
+    const int64_t pieces = piecesOf(tensor, cell);
+    const double bytes = static_cast<double>(bytesOf(tensor, cell.box)) /
+                         static_cast<double>(pieces);
+    std::vector<int64_t> counts(routes.shares.size(), 0);
+    for (int64_t i = 0; i < pieces; ++i)
+      ++counts[nextWay(cell.lot, bytes)];
+    // Pieces that go one way stay together, as far as a bucket has room.
+    int64_t done = 0;
+    for (size_t i = 0; i < counts.size(); ++i) {
+      if (counts[i] == 0)
+        continue;
+      const int64_t begin = lines * done / pieces;
+      done += counts[i];
+      const int64_t end = lines * done / pieces;
+      const int64_t parts = std::clamp<int64_t>(
+          bytesOf(tensor, cell.box) * (end - begin) / lines /
+              std::max<int64_t>(1, options_.bucketBytes),
+          1, end - begin);
+      for (int64_t part = 0; part < parts; ++part) {
+        Box box = cell.box;
+        const int64_t first = (end - begin) * part / parts;
+        box.begin[dim] += begin + first;
+        box.size[dim] = (end - begin) * (part + 1) / parts - first;
+        const double progress =
+            progressOf(cell.lot, static_cast<double>(bytesOf(tensor, box)));
+        sendPiece(tensor, lots_.lots[cell.lot], routes.shares[i].route, box,
+                  progress);
+      }
+    }
+  }
+
+  /// Of the ways that are behind their part the one whose ports are, too.
+  size_t nextWay(int lot, double bytes) {
+    const auto &shares = routes_[lot].shares;
+    std::vector<double> &behind = behind_[lot];
+    size_t best = shares.size();
+    double least = 0;
+    for (size_t i = 0; i < shares.size(); ++i) {
+      behind[i] += bytes * shares[i].part;
+      if (behind[i] < bytes * shares[i].part / 2)
+        continue;
+      double ahead = pace_.ahead(shares[i].route, network_);
+      if (best == shares.size() || ahead < least)
+        best = i, least = ahead;
+    }
+    behind[best] -= bytes;
+    pace_.add(shares[best].route, bytes);
+    return best;
+  }
+
+  int64_t piecesOf(int tensor, const Cell &cell) const {
+    if (routes_[cell.lot].shares.size() < 2)
+      return 1;
+    return mostPieces(cell.box, tensors_[tensor].elementBytes,
+                      std::max(options_.smallestPiece,
+                               lots_.lots[cell.lot].bytes / kPiecesOfLot));
+  }
+
+  void sendPiece(int tensor, const Lot &lot, const Route &route, const Box &box,
+                 double progress) {
+    const int64_t bytes = bytesOf(tensor, box);
+    buckets_.makeRoom(route, bytes, progress);
+    auto lands = [&](int rank, size_t hop) {
+      return lot.delivery == Delivery::Once
+                 ? hop + 1 == route.size()
+                 : std::binary_search(lot.lacking.begin(), lot.lacking.end(),
+                                      rank);
+    };
+    for (size_t i = 0; i < route.size(); ++i) {
+      const Hop &hop = route[i];
+      SwitchTransfer one = {tensor,           hop.from,         hop.to,
+                            SwitchPlace::Old, SwitchPlace::New, box};
+      if (hop.level > 0)
+        one.source = lands(hop.from, 0) && lot.delivery == Delivery::All
+                         ? SwitchPlace::New
+                         : SwitchPlace::Passing;
+      if (!lands(hop.to, i))
+        one.target = SwitchPlace::Passing;
+      buckets_.add(hop, std::move(one));
+    }
+  }
+
+  const std::vector<SwitchTensor> &tensors_;
+  const Lots &lots_;
+  const std::vector<LotRoutes> &routes_;
+  const SwitchNetwork &network_;
+  const SwitchOptions &options_;
+  Buckets buckets_;
+  Pace pace_;
+  /// Bytes that each way lacks of its part by now, by lot.
+  std::vector<std::vector<double>> behind_;
+  std::vector<int64_t> taken_;     ///< bytes that each rank adds to its own
+  std::vector<Stretch> stretches_; ///< by lot
+};
+
+/// Groups for these ways: enough that no rank sends or receives more than a
+/// bucket holds, with some room for pieces that do not fit evenly. Ways of
+/// several levels take `levels` groups to fill and to drain, each of which
+/// costs a part of the whole; each group costs latencies.
+struct Grouping {
+  int64_t groups = 1;
+  int64_t bucketBytes = 0;
+};
+
+Grouping chooseGroups(const std::vector<Lot> &lots,
+                      const std::vector<LotRoutes> &routes,
+                      const SwitchNetwork &network,
+                      const SwitchOptions &options) {
+  PortLoads seconds(network);
+  std::vector<double> sent(static_cast<size_t>(network.ranks), 0);
+  std::vector<double> received = sent;
+  for (size_t lot = 0; lot < lots.size(); ++lot)
+    for (const auto &share : routes[lot].shares)
+      for (const Hop &hop : share.route) {
+        const double part = static_cast<double>(lots[lot].bytes) * share.part;
+        seconds.add(hop.from, hop.to, part);
+        sent[hop.from] += part;
+        received[hop.to] += part;
+      }
+  const double most =
+      std::max(*std::max_element(sent.begin(), sent.end()),
+               *std::max_element(received.begin(), received.end()));
+  const double limit =
+      static_cast<double>(std::max<int64_t>(1, options.bucketBytes));
+  const double latency =
+      std::max(1e-9, network.insideLatency + network.betweenLatency);
+  // Filling costs a group's time, and a group some latencies: their sum is least
+  // near the root.
+  const double smallest = std::min(limit, static_cast<double>(kSmallestBucket));
+  const double wished = std::min({std::sqrt(seconds.largest() / latency) / 2,
+                                  kMostGroups, most / smallest});
+  Grouping result;
+  result.groups = static_cast<int64_t>(
+      std::ceil(std::max({1.0, kRoom * most / limit, wished})));
+  result.bucketBytes = std::clamp(
+      static_cast<int64_t>(kRoom * most / static_cast<double>(result.groups)),
+      std::min(kSmallestBucket, options.bucketBytes), options.bucketBytes);
+  return result;
+}
+
+} // namespace
+
+SwitchPlan dealRoutes(const std::vector<SwitchTensor> &tensors,
+                      const Lots &lots, const std::vector<LotRoutes> &routes,
+                      const SwitchNetwork &network,
+                      const SwitchOptions &options) {
+  const Grouping grouping = chooseGroups(lots.lots, routes, network, options);
+  SwitchOptions inGroups = options;
+  inGroups.bucketBytes = grouping.bucketBytes;
+  return Dealer(tensors, lots, routes, network, inGroups, grouping.groups)
+      .deal();
+}
+
+} // namespace dyna::switches

@@ -1,0 +1,72 @@
+//===- Lots.h - Elements that have the same way before them -----*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A model has hundreds of tensors, and a layout cuts each into a box per rank;
+// but all that routes depend on is who has an element and who needs it. So
+//
+//   tensors that lie alike before and behind are a class    sixty equal layers
+//   a class is cut along all borders of its boxes into      8 boxes per matrix
+//   cells: all elements of one are had and needed alike
+//   cells of all classes with the same holders and          8 lots per pair
+//   needers are a lot                                       of stages
+//
+// and routes are sought for lots, by their bytes, whatever the size and the
+// number of tensors.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_SWITCHES_LOTS_H
+#define DYNA_RUNTIME_PLANNER_SWITCHES_LOTS_H
+
+#include "runtime/plan/graph/SwitchPlan.h"
+
+#include <vector>
+
+namespace dyna::switches {
+
+struct Lot {
+  std::vector<int> holders, needers; ///< sorted
+  Delivery delivery = Delivery::All;
+  int64_t bytes = 0;  ///< of all its cells in all tensors
+  int64_t pieces = 0; ///< into which these can be cut, at most
+
+  /// Needers that do not have it; none of a lot that goes to one of several
+  /// ranks, of which one has it.
+  std::vector<int> lacking;
+  /// Needers that have it.
+  std::vector<int> staying;
+};
+
+struct Cell {
+  Box box;
+  int lot = -1;
+};
+
+struct TensorClass {
+  std::vector<int> tensors; ///< in order
+  std::vector<Cell> cells;  ///< in the order of rows, then of columns
+};
+
+struct Lots {
+  std::vector<Lot> lots;
+  std::vector<TensorClass> classes;
+  std::vector<int> classOf; ///< of each tensor
+};
+
+/// Pieces of one cell, at most.
+constexpr int64_t kMostPieces = 16;
+
+/// Into how many pieces of at least so many bytes a box can be cut, along rows or
+/// else along columns.
+int64_t mostPieces(const Box &box, int64_t elementBytes, int64_t smallest);
+
+/// `smallestPiece` is in bytes. Fails with the first box that nobody has. Cells
+/// that nobody needs are left out. O(boxes + cells of a class times the boxes
+/// around each).
+StatusOr<Lots> findLots(const std::vector<SwitchTensor> &tensors,
+                        int64_t smallestPiece = 1);
+
+} // namespace dyna::switches
+
+#endif // DYNA_RUNTIME_PLANNER_SWITCHES_LOTS_H

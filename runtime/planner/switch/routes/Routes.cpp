@@ -1,0 +1,405 @@
+//===- Routes.cpp - Ways of lots over the ports of ranks ------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/switch/routes/Routes.h"
+
+#include "runtime/planner/switch/SwitchTimes.h"
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+
+namespace dyna::switches {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+/// Of an idle port, beside 1 for one that is as busy as the busiest; and of each
+/// level that one has to wait for. Deep ways fill and drain ports longer, and
+/// leave them to wait for each other between.
+constexpr double kBasePrice = 0.01;
+constexpr double kLevelPrice = 0.5;
+/// A higher power would move shares for less than they are out of step.
+constexpr int kLargestPower = 31;
+/// What is deeper does not leave its node again.
+constexpr int kDeepestExit = 2;
+
+double power(double x, int exponent) {
+  double result = 1;
+  for (; exponent > 0; exponent >>= 1, x *= x)
+    if (exponent & 1)
+      result *= x;
+  return result;
+}
+
+/// Which ranks have a share by now, and prices of what they could do with it.
+class RouteBuilder {
+public:
+  explicit RouteBuilder(const SwitchNetwork &network)
+      : network_(network), loads_(network), level_(network.ranks, -1),
+        exits_(network.nodes()) {
+    insideSeconds_ = network.insideRate > 0 ? 1 / network.insideRate : 0;
+    betweenSeconds_ = network.betweenRate > 0 ? 1 / network.betweenRate : 0;
+  }
+
+  /// The time that prices compare loads with, and by which power.
+  void setPrices(double seconds, int exponent) {
+    perSecond_ = seconds > 0 ? 1 / seconds : 0;
+    exponent_ = exponent;
+  }
+
+  void setDetours(bool hasDetours) { hasDetours_ = hasDetours; }
+
+  const PortLoads &loads() const { return loads_; }
+
+  void add(const Route &route, double bytes) {
+    for (const Hop &hop : route)
+      loads_.add(hop.from, hop.to, bytes);
+  }
+
+  /// The way of so many bytes of a lot, whose load it adds. `turn` says who
+  /// comes first among equals.
+  Route build(const Lot &lot, double bytes, int turn) {
+    route_.clear();
+    bytes_ = bytes;
+    insideStep_ = bytes * insideSeconds_;
+    betweenStep_ = bytes * betweenSeconds_;
+    for (int rank : lot.holders)
+      reach(rank, 0);
+    if (lot.delivery == Delivery::Once)
+      deliverOnce(lot);
+    else
+      deliverAll(lot, turn);
+    for (int rank : reached_)
+      level_[rank] = -1;
+    for (int node : reachedNodes_)
+      exits_[node] = Exit();
+    reached_.clear();
+    reachedNodes_.clear();
+    return route_;
+  }
+
+private:
+  /// How what a node has leaves it at the least price: over a rank's port, fed
+  /// by `feeder` where that rank does not have it.
+  struct Exit {
+    double price = kNever;
+    int gate = -1, feeder = -1;
+    bool isKnown = false, isReached = false;
+  };
+
+  bool has(int rank) const { return level_[rank] >= 0; }
+
+  /// Of a byte more over a port.
+  double price(Port port, int rank) const {
+    const bool isInside = port == Port::InsideOut || port == Port::InsideIn;
+    const double seconds = isInside ? insideSeconds_ : betweenSeconds_;
+    const double step = isInside ? insideStep_ : betweenStep_;
+    return seconds *
+           (kBasePrice +
+            power((loads_.at(port, rank) + step) * perSecond_, exponent_));
+  }
+  /// Of waiting until a rank has it.
+  double levelPrice(int level, double seconds) const {
+    return kLevelPrice * level * seconds;
+  }
+
+  void reach(int rank, int level) {
+    level_[rank] = level;
+    reached_.push_back(rank);
+    Exit &exit = exits_[network_.nodeOf(rank)];
+    if (!exit.isReached)
+      reachedNodes_.push_back(network_.nodeOf(rank));
+    exit.isReached = true;
+    exit.isKnown = false;
+  }
+
+  void hop(int from, int to) {
+    route_.push_back({from, to, level_[from]});
+    loads_.add(from, to, bytes_);
+    exits_[network_.nodeOf(from)].isKnown = false;
+    reach(to, level_[from] + 1);
+  }
+
+  /// Who of the node feeds others of it at the least price; -1: it has nothing.
+  std::pair<int, double> cheapestFeeder(int node) const {
+    int best = -1;
+    double least = kNever;
+    for (int rank = network_.firstOf(node); rank < network_.endOf(node); ++rank)
+      if (has(rank))
+        if (double cost = price(Port::InsideOut, rank) +
+                          levelPrice(level_[rank], insideSeconds_);
+            cost < least)
+          least = cost, best = rank;
+    return {best, least};
+  }
+
+  const Exit &exitOf(int node) {
+    Exit &exit = exits_[node];
+    if (exit.isKnown)
+      return exit;
+    exit.isKnown = true;
+    exit.price = kNever;
+    auto [feeder, feeding] = cheapestFeeder(node);
+    for (int rank = network_.firstOf(node); rank < network_.endOf(node);
+         ++rank) {
+      if (level_[has(rank) ? rank : feeder] > kDeepestExit ||
+          (!has(rank) && !hasDetours_))
+        continue;
+      double cost =
+          price(Port::NetworkOut, rank) +
+          (has(rank) ? levelPrice(level_[rank], betweenSeconds_)
+                     : feeding + price(Port::InsideIn, rank) +
+                           levelPrice(level_[feeder] + 1, betweenSeconds_));
+      if (cost < exit.price)
+        exit.price = cost, exit.gate = rank, exit.feeder = feeder;
+    }
+    return exit;
+  }
+
+  /// The node whose exit is cheapest, apart from one; -1: nobody else has it.
+  int cheapestExit(int except) {
+    int best = -1;
+    double least = kNever;
+    for (int node : reachedNodes_)
+      if (node != except && exitOf(node).price < least)
+        least = exits_[node].price, best = node;
+    return best;
+  }
+
+  void cross(int fromNode, int entry) {
+    const Exit exit = exitOf(fromNode);
+    if (!has(exit.gate))
+      hop(exit.feeder, exit.gate);
+    hop(exit.gate, entry);
+  }
+
+  void deliverAll(const Lot &lot, int turn) {
+    // Needers by node; first where the node has it, then where it must enter.
+    nodes_.clear();
+    for (size_t i = 0; i < lot.lacking.size();) {
+      size_t begin = i;
+      int node = network_.nodeOf(lot.lacking[i]);
+      while (i < lot.lacking.size() && network_.nodeOf(lot.lacking[i]) == node)
+        ++i;
+      nodes_.push_back({node, begin, i, !exits_[node].isReached});
+    }
+    for (const Needers &needers : nodes_)
+      if (!needers.mustEnter)
+        serve(lot, needers, turn);
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      const Needers &needers = nodes_[(i + turn) % nodes_.size()];
+      if (!needers.mustEnter)
+        continue;
+      enter(lot, needers);
+      serve(lot, needers, turn);
+    }
+  }
+
+  struct Needers {
+    int node;
+    size_t begin, end; ///< in Lot::lacking
+    bool mustEnter;
+  };
+
+  /// One copy over the network, to a rank that needs it or to one that lends
+  /// its port.
+  void enter(const Lot &lot, const Needers &needers) {
+    const int node = needers.node;
+    int entry = -1;
+    double least = kNever;
+    for (int rank = network_.firstOf(node); rank < network_.endOf(node);
+         ++rank) {
+      // A gate has to send it once more, and one that needs it does not get it
+      // from another.
+      bool needs = std::binary_search(lot.lacking.begin() + needers.begin,
+                                      lot.lacking.begin() + needers.end, rank);
+      if (!needs && !hasDetours_)
+        continue;
+      double cost =
+          price(Port::NetworkIn, rank) +
+          (needs ? -price(Port::InsideIn, rank) : price(Port::InsideOut, rank));
+      if (cost < least)
+        least = cost, entry = rank;
+    }
+    cross(cheapestExit(node), entry);
+  }
+
+  void serve(const Lot &lot, const Needers &needers, int turn) {
+    const size_t count = needers.end - needers.begin;
+    for (size_t i = 0; i < count; ++i) {
+      int rank = lot.lacking[needers.begin + (i + turn) % count];
+      if (has(rank))
+        continue;
+      auto [feeder, feeding] = cheapestFeeder(needers.node);
+      // The network, where the ports inside are busy; a gate that has it already
+      // is there to hand it on.
+      const double busy = std::max(loads_.at(Port::InsideOut, feeder),
+                                   loads_.at(Port::InsideIn, rank));
+      if (hasDetours_ && !needers.mustEnter && busy * perSecond_ > 0.5 &&
+          crossInstead(needers.node, rank,
+                       feeding + price(Port::InsideIn, rank)))
+        continue;
+      hop(feeder, rank);
+    }
+  }
+
+  /// From another node, if that costs less: into the rank's own network port,
+  /// or into that of one which does not have it either.
+  bool crossInstead(int node, int rank, double inside) {
+    const int other = network_.nodes() > 1 ? cheapestExit(node) : -1;
+    if (other < 0)
+      return false;
+    int entry = -1;
+    for (int in = network_.firstOf(node); in < network_.endOf(node); ++in) {
+      double cost = exits_[other].price + price(Port::NetworkIn, in) +
+                    (in == rank ? 0
+                                : price(Port::InsideOut, in) +
+                                      price(Port::InsideIn, rank));
+      if (cost < inside && !has(in))
+        inside = cost, entry = in;
+    }
+    if (entry < 0)
+      return false;
+    cross(other, entry);
+    if (entry != rank)
+      hop(entry, rank);
+    return true;
+  }
+
+  /// To the needer that is reached at the least price.
+  void deliverOnce(const Lot &lot) {
+    int bestFrom = -1, bestTo = -1, entry = -1, exitNode = -1;
+    double least = kNever;
+    for (int rank : lot.lacking) {
+      int node = network_.nodeOf(rank);
+      if (exits_[node].isReached) {
+        auto [feeder, feeding] = cheapestFeeder(node);
+        if (double cost = feeding + price(Port::InsideIn, rank); cost < least)
+          least = cost, bestFrom = feeder, bestTo = rank, entry = -1;
+      }
+      if (int other = network_.nodes() > 1 ? cheapestExit(node) : -1;
+          other >= 0) {
+        for (int in = network_.firstOf(node); in < network_.endOf(node); ++in) {
+          double cost = exits_[other].price + price(Port::NetworkIn, in) +
+                        (in == rank ? 0
+                                    : price(Port::InsideOut, in) +
+                                          price(Port::InsideIn, rank));
+          if (cost < least && (in == rank || (hasDetours_ && !has(in))))
+            least = cost, bestTo = rank, entry = in, exitNode = other;
+        }
+      }
+    }
+    if (entry < 0) {
+      hop(bestFrom, bestTo);
+      return;
+    }
+    cross(exitNode, entry);
+    if (entry != bestTo)
+      hop(entry, bestTo);
+  }
+
+  const SwitchNetwork &network_;
+  PortLoads loads_;
+  double insideSeconds_ = 0, betweenSeconds_ = 0; ///< of a byte
+  double perSecond_ = 0;
+  int exponent_ = 1;
+  bool hasDetours_ = true;
+
+  // Of the share that is built.
+  double bytes_ = 0, insideStep_ = 0, betweenStep_ = 0;
+  Route route_;
+  std::vector<int> level_; ///< by rank, -1: does not have it
+  std::vector<int> reached_, reachedNodes_;
+  std::vector<Exit> exits_; ///< by node
+  std::vector<Needers> nodes_;
+};
+
+struct Share {
+  int lot = 0;
+  int turn = 0;
+  double bytes = 0;
+  Route route;
+};
+
+/// Shares of about one size, at least one of each lot that anybody lacks and no
+/// more than it has pieces, in turns from the largest lot on.
+std::vector<Share> cutLots(const std::vector<Lot> &lots,
+                           const SwitchNetwork &network) {
+  double total = 0;
+  for (const Lot &lot : lots)
+    total += static_cast<double>(lot.bytes) *
+             static_cast<double>(!lot.lacking.empty());
+  const int mostShares = network.ranks > 64 ? 8 : 32;
+  const double unit = total / (static_cast<double>(network.ranks) * mostShares);
+  std::vector<int> order, counts(lots.size(), 0);
+  for (size_t i = 0; i < lots.size(); ++i) {
+    if (lots[i].lacking.empty())
+      continue;
+    order.push_back(static_cast<int>(i));
+    const double most =
+        static_cast<double>(std::min<int64_t>(mostShares, lots[i].pieces));
+    counts[i] = static_cast<int>(
+        std::clamp(static_cast<double>(lots[i].bytes) / unit, 1.0, most));
+  }
+  std::sort(order.begin(), order.end(), [&](int a, int b) {
+    return lots[a].bytes != lots[b].bytes ? lots[a].bytes > lots[b].bytes
+                                          : a < b;
+  });
+  std::vector<Share> shares;
+  for (int turn = 0; turn < mostShares; ++turn)
+    for (int lot : order)
+      if (turn < counts[lot])
+        shares.push_back({lot,
+                          turn,
+                          static_cast<double>(lots[lot].bytes) / counts[lot],
+                          {}});
+  return shares;
+}
+
+std::vector<LotRoutes> joinShares(const std::vector<Lot> &lots,
+                                  std::vector<Share> shares) {
+  std::vector<LotRoutes> result(lots.size());
+  for (Share &share : shares) {
+    auto &known = result[share.lot].shares;
+    double part = share.bytes / static_cast<double>(lots[share.lot].bytes);
+    auto same = std::find_if(known.begin(), known.end(), [&](const auto &one) {
+      return one.route == share.route;
+    });
+    if (same == known.end())
+      known.push_back({std::move(share.route), part});
+    else
+      same->part += part;
+  }
+  return result;
+}
+
+} // namespace
+
+Routes findRoutes(const std::vector<Lot> &lots, const SwitchNetwork &network,
+                  const RouteSettings &settings) {
+  RouteBuilder builder(network);
+  builder.setDetours(settings.hasDetours);
+  std::vector<Share> shares = cutLots(lots, network);
+  builder.setPrices(settings.bound, 3);
+  for (Share &share : shares)
+    share.route = builder.build(lots[share.lot], share.bytes, share.turn);
+  std::vector<Share> best = shares;
+  double least = builder.loads().largest();
+  for (int sweep = 0, exponent = 7;
+       sweep < settings.sweeps && least > settings.bound * 1.005; ++sweep) {
+    builder.setPrices(std::max(settings.bound, least), exponent);
+    for (Share &share : shares) {
+      builder.add(share.route, -share.bytes);
+      share.route = builder.build(lots[share.lot], share.bytes, share.turn);
+    }
+    if (double largest = builder.loads().largest(); largest < least) {
+      least = largest;
+      best = shares;
+    }
+    exponent = std::min(2 * exponent + 1, kLargestPower);
+  }
+  return {joinShares(lots, std::move(best)), least};
+}
+
+} // namespace dyna::switches

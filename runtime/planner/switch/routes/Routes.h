@@ -1,0 +1,86 @@
+//===- Routes.h - Ways of lots over the ports of ranks ----------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A lot is cut into equal shares, and each share goes its own way: a tree of
+// hops from the ranks that have it to all that need it. Into a node that has
+// nothing of it it comes once, over the network, and goes on inside. Any rank of
+// the two nodes may lend its network port (a gate), on either side:
+//
+//     0 has a share, 4 to 7 of another node need it, the network ports of 0
+//     and 4 are busy:
+//
+//     level 0    0 -> 1           to a gate
+//     level 1    1 -> 5           over the network
+//     level 2    5 -> 4, 6, 7     inside
+//
+// Nodes that have got it hand it on to other nodes as well, and a rank may take
+// from another node what its own has, too, where ports inside are the narrow
+// ones.
+//
+// Ways are found by prices. A port costs base + (load / time)^k for a byte, and
+// a tree is built by the cheapest ports, one hop after another, each of which
+// raises prices at once. When all shares have a way they are taken up again one
+// by one and built anew, with a larger k each time: what is busiest gets dear,
+// and shares leave it for ways of several hops that are not. (Prices that grow
+// with a power of the load are the usual way to spread flows evenly: the sum of
+// the powers' integrals falls with every share that moves, and for large k its
+// least is the least of the largest load.)
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_SWITCHES_ROUTES_H
+#define DYNA_RUNTIME_PLANNER_SWITCHES_ROUTES_H
+
+#include "runtime/planner/switch/SwitchNetwork.h"
+#include "runtime/planner/switch/routes/Lots.h"
+
+#include <vector>
+
+namespace dyna::switches {
+
+struct Hop {
+  int from = 0, to = 0;
+  /// Hops of a level start where those of lower ones have ended.
+  int level = 0;
+  bool operator==(const Hop &other) const {
+    return from == other.from && to == other.to && level == other.level;
+  }
+};
+
+/// Of one share. Sources come before whom they feed. The receivers are the
+/// lacking needers (All) or one needer at the end (Once), and gates.
+using Route = std::vector<Hop>;
+
+struct LotRoutes {
+  struct Share {
+    Route route;
+    double part; ///< of the lot; all of them are 1 together
+  };
+  std::vector<Share> shares; ///< none of a lot that nobody lacks
+};
+
+/// The ways of all lots.
+struct Routes {
+  std::vector<LotRoutes> lots;
+  double seconds = 0; ///< of the busiest port
+};
+
+struct RouteSettings {
+  int sweeps = 6;
+  /// Seconds that no plan can go below: what comes near it ends the search.
+  double bound = 0;
+  /// Whether ways may lead over ranks that do not need it, or from another node
+  /// what the rank's own has.
+  bool hasDetours = true;
+};
+
+/// Deterministic; O(sweeps * shares * (lacking nodes * (nodes + ranks of a node)
+/// + lacking ranks * ranks of a node)), with about eight to thirty shares for
+/// each rank, whatever the number of lots.
+Routes findRoutes(const std::vector<Lot> &lots, const SwitchNetwork &network,
+                  const RouteSettings &settings);
+
+} // namespace dyna::switches
+
+#endif // DYNA_RUNTIME_PLANNER_SWITCHES_ROUTES_H

@@ -1,0 +1,86 @@
+//===- PipelineSchedule.cpp - The order of work and messages of a replica -===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/write/PipelineSchedule.h"
+
+#include "runtime/planner/order/PipelineTimes.h"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+namespace dyna {
+namespace {
+
+void collectMessages(PipelineSchedule &schedule) {
+  int stages = static_cast<int>(schedule.stages.size());
+  // Between its items, and before it waits for what one needs, a stage starts
+  // what is there.
+  std::vector<std::vector<double>> between(stages);
+  for (int s = 0; s < stages; ++s)
+    for (const PipelineItem &item : schedule.stages[s])
+      between[s].insert(between[s].end(), {item.start, item.inputs});
+  auto takenBy = [&](int stage, double time) {
+    const std::vector<double> &times = between[stage];
+    auto found = std::lower_bound(times.begin(), times.end(), time);
+    return found == times.end() ? std::numeric_limits<double>::infinity()
+                                : *found;
+  };
+  for (int s = 0; s < stages; ++s)
+    for (const PipelineItem &item : schedule.stages[s]) {
+      int to = item.isForward() ? s + 1 : s - 1;
+      if (item.kind != ItemKind::Weight && to >= 0 && to < stages)
+        schedule.messages.push_back({s, to, item.microBatch, item.isBackward(),
+                                     item.end, takenBy(to, item.end)});
+    }
+  std::sort(schedule.messages.begin(), schedule.messages.end(),
+            [](const PipelineMessage &a, const PipelineMessage &b) {
+              return std::tie(a.time, a.from, a.microBatch, a.gradient) <
+                     std::tie(b.time, b.from, b.microBatch, b.gradient);
+            });
+}
+
+} // namespace
+
+StatusOr<StageOrders> orderItems(PipelineProblem problem,
+                                 const PlanOptions &options, bool backward) {
+  problem.inFlight = options.inFlight;
+  if (backward)
+    return ruleOf(options.schedule).order(problem);
+  StageOrders orders(problem.stages());
+  for (auto &items : orders)
+    for (int m = 0; m < problem.microBatches(); ++m)
+      items.push_back({ItemKind::Forward, m});
+  return orders;
+}
+
+StatusOr<PipelineSchedule> orderMessages(StageOrders orders,
+                                         const PipelineProblem &problem,
+                                         const PlanOptions &options,
+                                         bool backward) {
+  const ScheduleRule &rule = ruleOf(options.schedule);
+  ClockOptions clock;
+  if (backward)
+    clock.fillsGaps = rule.adapts;
+  else
+    // Without backwards nothing else holds a fast stage back: one to work on and
+    // one behind it keep the next one busy, and memory for received inputs does
+    // not grow with their number.
+    clock.sentAhead = rule.waitsForSends ? 1 : 2;
+  PipelineSchedule schedule;
+  schedule.stages = std::move(orders);
+  DYNA_RETURN_IF_ERROR(timeItems(schedule.stages, problem, clock));
+  collectMessages(schedule);
+  return schedule;
+}
+
+StatusOr<PipelineSchedule> schedulePipeline(const PipelineProblem &problem,
+                                            const PlanOptions &options,
+                                            bool backward) {
+  DYNA_ASSIGN_OR_RETURN(auto orders, orderItems(problem, options, backward));
+  return orderMessages(std::move(orders), problem, options, backward);
+}
+
+} // namespace dyna

@@ -1,0 +1,257 @@
+//===- Metrics.cpp - What is written about each step ----------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/files/Metrics.h"
+
+#include "runtime/base/FileId.h"
+#include "runtime/base/FileLock.h"
+#include "runtime/base/Files.h"
+#include "runtime/base/JsonReader.h"
+#include "runtime/base/OutputFile.h"
+#include "runtime/base/Text.h"
+
+#include <cerrno>
+#include <cmath>
+#include <fcntl.h>
+#include <fstream>
+#include <optional>
+#include <unistd.h>
+
+namespace dyna {
+
+/// The size of the whole lines up to the first that lies behind `step`, and the
+/// step of the last held-out loss among them.
+static StatusOr<int64_t> sizeUpTo(const std::string &path, int64_t step,
+                                  int64_t &heldOutStep) {
+  DYNA_ASSIGN_OR_RETURN(std::string text, readFile(path));
+  size_t kept = 0;
+  for (size_t end; (end = text.find('\n', kept)) != std::string::npos;) {
+    std::string_view line(text.data() + kept, end - kept);
+    StatusOr<JsonValue> json = parseJson(line);
+    std::optional<int64_t> number =
+        json.isOk() ? json->findInteger("step") : std::nullopt;
+    if (number && *number > step)
+      break;
+    if (number && json->find("held_out"))
+      heldOutStep = *number;
+    kept = end + 1;
+  }
+  return static_cast<int64_t>(kept);
+}
+
+bool MetricsFile::hasHeldOut(const std::string &path, int64_t step) {
+  int64_t heldOutStep = -1;
+  return sizeUpTo(path, step, heldOutStep).isOk() && heldOutStep == step;
+}
+
+static StatusOr<int> openAppending(const std::string &path) {
+  int descriptor =
+      ::open(path.c_str(),
+             O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (descriptor < 0)
+    return fileFailure("write", path, errno);
+  return descriptor;
+}
+
+/// Fails while another run has the file open.
+static Status lockAt(int descriptor, const std::string &path) {
+  if (lockDescriptor(descriptor) && isAt(descriptor, path))
+    return Status::ok();
+  return Status::invalidArgument(
+      "another run (" + describeLockHolder(descriptor) +
+      ") writes its metrics to " + path +
+      " at this moment; stop it or choose another file");
+}
+
+/// A new run replaces what an earlier one wrote, and nothing else.
+static Status checkOwn(const std::string &path) {
+  std::ifstream file(path);
+  std::string line;
+  line.resize(4096);
+  file.read(line.data(), static_cast<std::streamsize>(line.size()));
+  line.resize(static_cast<size_t>(file.gcount()));
+  if (line.empty())
+    return Status::ok();
+  StatusOr<JsonValue> first = parseJson(line.substr(0, line.find('\n')));
+  if (first.isOk() && (first->find("step") || first->find("loss")))
+    return Status::ok();
+  return Status::invalidArgument(
+      path + " holds something else than metrics, which would be lost: choose "
+             "another file, or remove it");
+}
+
+StatusOr<MetricsFile> MetricsFile::open(const std::string &path,
+                                        int64_t resumedStep) {
+  DYNA_ASSIGN_OR_RETURN(OutputPlace place, findOutputPlace(path));
+  MetricsFile metrics;
+  metrics.path_ = path;
+  bool isFile = place == OutputPlace::Free || place == OutputPlace::RegularFile;
+  DYNA_ASSIGN_OR_RETURN(int opened, isFile ? openAppending(path)
+                                           : openStream(path, O_APPEND));
+  int descriptor = opened;
+  metrics.setFile(descriptor);
+  if (!isFile)
+    return metrics;
+  metrics.isFile_ = true;
+  DYNA_RETURN_IF_ERROR(lockAt(descriptor, path));
+  if (resumedStep < 0)
+    DYNA_RETURN_IF_ERROR(checkOwn(path));
+  DYNA_ASSIGN_OR_RETURN(int64_t kept,
+                        resumedStep >= 0
+                            ? sizeUpTo(path, resumedStep, metrics.heldOutStep_)
+                            : StatusOr<int64_t>(0));
+  if (::ftruncate(descriptor, kept) != 0)
+    return fileFailure("write", path, errno);
+  return metrics;
+}
+
+void MetricsFile::setFile(int descriptor) {
+  file_.reset(::fdopen(descriptor, "a"));
+  std::setvbuf(file_.get(), nullptr, _IONBF, 0);
+}
+
+/// Goes on under the file's name if somebody has taken the file away.
+Status MetricsFile::followName() {
+  if (!isFile_ || isAt(::fileno(file_.get()), path_))
+    return Status::ok();
+  DYNA_ASSIGN_OR_RETURN(OutputPlace place, findOutputPlace(path_));
+  bool isFree = place == OutputPlace::Free;
+  if (!isFree && place != OutputPlace::RegularFile)
+    return Status::invalidArgument("cannot write " + path_ +
+                                   ": it is no file any more");
+  DYNA_ASSIGN_OR_RETURN(int opened, openAppending(path_));
+  if (Status locked = lockAt(opened, path_); !locked.isOk()) {
+    ::close(opened);
+    return locked;
+  }
+  setFile(opened);
+  if (!std::exchange(hasMoved_, true))
+    note_ = path_ +
+            (isFree ? " was removed or renamed while it was written to: the "
+                      "metrics go on in a new file of that name"
+                    : " was replaced while it was written to: the metrics go "
+                      "on at the end of what stands there now");
+  return Status::ok();
+}
+
+std::string jsonNumber(double value) {
+  return std::isfinite(value) ? formatText("%.17g", value) : "null";
+}
+
+void StepMetrics::addPlan(const plan::Plan &plan, bool choosesRecompute) {
+  if (fallback.empty())
+    fallback = plan.fallback;
+  if (!choosesRecompute)
+    return;
+  if (!recomputed)
+    recomputed.emplace();
+  for (const plan::RankProgram &program : plan.ranks)
+    for (const plan::Instruction &i : program.instructions)
+      if (i.op == plan::Instruction::FORWARD)
+        ++(*recomputed)[i.recompute];
+}
+
+/// Of a run with ranges, whatever phases the step had.
+static std::string phaseFields(const StepMetrics &m) {
+  if (m.phases.empty())
+    return "";
+  std::string strategies;
+  for (const PhaseMetrics &phase : m.phases)
+    strategies += formatText(
+        "%s{\"name\": %s, \"samples\": %d, \"tokens\": %d, "
+        "\"micro_batches\": %d, \"merged\": %d}",
+        strategies.empty() ? "" : ", ", quoteJson(phase.strategy),
+        phase.samples, phase.tokens, phase.microBatches, phase.merged);
+  return formatText("\"phases\": %d, \"switch_seconds\": %.6f, "
+                    "\"switch_bytes\": %d, \"strategies\": [%s], ",
+                    m.phases.size(), m.switchSeconds, m.switchBytes,
+                    strategies);
+}
+
+/// What dyna-plan reports of a plan: as it ran, and as it was predicted.
+static std::string reportFields(const StepMetrics &m) {
+  const PlanReport &ran = m.measured;
+  std::string text = formatText(
+      ", \"samples\": %d, \"largest_micro_batch\": %d, \"padding\": %d, "
+      "\"padding_share\": %.6f",
+      ran.samples, ran.largestMicroBatch, ran.padding, ran.paddingShare());
+  // The host that launches functions does not know how long they took.
+  if (m.launchedAhead)
+    text += ", \"bubble\": null, " + ran.rankBytesJson();
+  else if (!ran.stages.empty())
+    text += formatText(", \"bubble\": %.6f, ", ran.bubble()) + ran.stagesJson();
+  else if (!ran.rankBytes.empty())
+    text +=
+        formatText(", \"bubble\": %.6f, ", ran.bubble()) + ran.rankBytesJson();
+  if (m.predicted)
+    text += ", \"predicted\": " + m.predicted->json("");
+  return text;
+}
+
+/// Where a plan is not what was asked for, and what was left to it.
+static std::string planFields(const StepMetrics &m) {
+  std::string text;
+  if (!m.fallback.empty())
+    text += ", \"fallback\": " + quoteJson(m.fallback);
+  if (m.recomputed)
+    text +=
+        formatText(", \"recompute\": {\"none\": %d, \"selective\": %d, "
+                   "\"full\": %d}",
+                   (*m.recomputed)[0], (*m.recomputed)[1], (*m.recomputed)[2]);
+  return text;
+}
+
+Status MetricsFile::write(const StepMetrics &m) {
+  double rate = m.seconds > 0 ? static_cast<double>(m.tokens) / m.seconds : 0;
+  return writeLine(
+      formatText("{\"step\": %d, \"loss\": %s, \"tokens\": %d, "
+                 "\"targets\": %d, \"seconds\": %.6f, \"tokens_per_second\": "
+                 "%.1f, \"gflops\": %.2f, ",
+                 m.step, jsonNumber(m.loss), m.tokens, m.targets, m.seconds,
+                 rate, m.gflops) +
+      formatText("\"learning_rate\": %.17g, \"gradient_norm\": %s, "
+                 "\"peak_bytes\": %d, \"micro_batches\": %d, ",
+                 m.learningRate,
+                 m.hasGradientNorm ? jsonNumber(m.gradientNorm) : "null",
+                 m.peakBytes, m.microBatches) +
+      (m.hasGradientNorm ? "" : "\"has_gradient_norm\": false, ") +
+      phaseFields(m) +
+      formatText("\"plan_seconds\": %.6f, \"plan_wait_seconds\": %.6f",
+                 m.planSeconds, m.planWaitSeconds) +
+      (m.launchedAhead ? formatText(", \"launched_ahead\": %s",
+                                    *m.launchedAhead ? "true" : "false")
+                       : "") +
+      (m.predictedSeconds > 0
+           ? formatText(", \"predicted_seconds\": %.6f, "
+                        "\"core_wait_seconds\": %.6f",
+                        m.predictedSeconds, m.coreWaitSeconds)
+           : "") +
+      planFields(m) + reportFields(m) + "}");
+}
+
+Status MetricsFile::writeLine(const std::string &json) {
+  if (!file_)
+    return Status::ok();
+  if (kept_.size() + json.size() < mostKept)
+    kept_ += json + "\n";
+  else
+    hasLost_ = true;
+  return flush();
+}
+
+Status MetricsFile::flush() {
+  if (!kept_.empty())
+    DYNA_RETURN_IF_ERROR(followName());
+  errno = 0;
+  if (!kept_.empty())
+    kept_.erase(0, std::fwrite(kept_.data(), 1, kept_.size(), file_.get()));
+  if (!kept_.empty())
+    return fileFailure("write", path_, errno);
+  return hasLost_ ? Status(StatusCode::ResourceExhausted,
+                           path_ + " lacks lines: it could not be written for "
+                                   "too long")
+                  : Status::ok();
+}
+
+} // namespace dyna

@@ -1,0 +1,443 @@
+//===- CommandLine.cpp - Flags of a compiled binary -----------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/flags/CommandLine.h"
+
+#include "runtime/base/ParseBytes.h"
+#include "runtime/base/Text.h"
+#include "runtime/data/BatchReader.h"
+#include "runtime/plan/model/Bytes.h"
+#include "runtime/planner/cut/batching/Batchings.h"
+#include "runtime/train/flags/Flags.h"
+#include "runtime/train/flags/SaveSchedule.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+
+namespace dyna {
+namespace {
+
+std::string number(double value) { return formatText("%.17g", value); }
+
+Status expects(const Flag &flag, const std::string &what,
+               const std::string &given) {
+  return Status::invalidArgument("--" + std::string(flag.name) + " expects " +
+                                 what + ", but got '" + given + "'");
+}
+
+Status setInteger(const Flag &flag, const std::string &value,
+                  TrainOptions &options) {
+  std::string range = "a whole number from " + formatText("%.0f", flag.low) +
+                      " to " + formatText("%.0f", flag.high);
+  errno = 0;
+  char *end = nullptr;
+  long long parsed = std::strtoll(value.c_str(), &end, 10);
+  if (value.empty() || *end || errno || std::isspace(value[0]) ||
+      static_cast<double>(parsed) < flag.low ||
+      static_cast<double>(parsed) > flag.high)
+    return expects(flag, range, value);
+  options.*flag.integer = parsed;
+  return Status::ok();
+}
+
+Status setReal(const Flag &flag, const std::string &value,
+               TrainOptions &options) {
+  char *end = nullptr;
+  double parsed = std::strtod(value.c_str(), &end);
+  if (value.empty() || *end || std::isspace(value[0]) ||
+      !std::isfinite(parsed) || parsed < flag.low || parsed > flag.high)
+    return expects(
+        flag, formatText("a number from %.10g to %.10g", flag.low, flag.high),
+        value);
+  options.*flag.real = parsed;
+  return Status::ok();
+}
+
+Status setText(const Flag &flag, const std::string &value,
+               TrainOptions &options) {
+  if (!flag.choices.empty() &&
+      std::find(flag.choices.begin(), flag.choices.end(), value) ==
+          flag.choices.end()) {
+    std::string words;
+    for (const std::string &word : flag.choices)
+      words += (words.empty() ? "" : ", ") + word;
+    return expects(flag, "one of " + words, value);
+  }
+  if (value.empty())
+    return expects(flag, flag.value, value);
+  options.*flag.text = value;
+  return Status::ok();
+}
+
+Status setFlag(const Flag &flag, const std::string &value,
+               TrainOptions &options) {
+  // A list given again after a stored one replaces it.
+  if (flag.list && !options.given.count(flag.name))
+    (options.*flag.list).clear();
+  options.given.insert(flag.name);
+  if (flag.toggle) {
+    options.*flag.toggle = true;
+    return Status::ok();
+  }
+  if (flag.integer)
+    return setInteger(flag, value, options);
+  if (flag.real)
+    return setReal(flag, value, options);
+  if (flag.text)
+    return setText(flag, value, options);
+  if (value.empty())
+    return expects(flag, "a path", value);
+  (options.*flag.list).push_back(value);
+  return Status::ok();
+}
+
+/// "--name=value" or "--name", as a run stores it; no value is apart.
+struct StoredArgument {
+  std::string name, value;
+  const Flag *flag = nullptr;
+};
+
+StoredArgument splitStored(const std::string &argument) {
+  size_t equals = std::min(argument.find('='), argument.size());
+  StoredArgument result;
+  if (argument.rfind("--", 0) != 0)
+    return result;
+  result.name = argument.substr(2, equals - 2);
+  result.value = argument.substr(std::min(equals + 1, argument.size()));
+  result.flag = findFlag(result.name);
+  return result;
+}
+
+/// The flag's value as text, empty for what is not set.
+std::vector<std::string> valuesOf(const Flag &flag,
+                                  const TrainOptions &options) {
+  if (flag.toggle)
+    return options.*flag.toggle ? std::vector<std::string>{""}
+                                : std::vector<std::string>{};
+  if (flag.integer)
+    return {std::to_string(options.*flag.integer)};
+  if (flag.real)
+    return {number(options.*flag.real)};
+  if (flag.text)
+    return (options.*flag.text).empty()
+               ? std::vector<std::string>{}
+               : std::vector<std::string>{options.*flag.text};
+  return options.*flag.list;
+}
+
+std::string absolutePath(const std::string &path) {
+  if (path.rfind("synthetic:", 0) == 0)
+    return path;
+  // "A,B" names two paths.
+  std::string result;
+  size_t begin = 0;
+  while (begin <= path.size()) {
+    size_t end = std::min(path.find(',', begin), path.size());
+    std::error_code ignored;
+    std::string part = path.substr(begin, end - begin);
+    result +=
+        (begin ? "," : "") + std::filesystem::absolute(part, ignored).string();
+    begin = end + 1;
+  }
+  return result;
+}
+
+} // namespace
+
+Status parseCommandLine(const std::vector<std::string> &arguments,
+                        TrainOptions &options) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const std::string &argument = arguments[i];
+    if (argument == "-h") {
+      options.help = true;
+      continue;
+    }
+    if (argument.rfind("--", 0) != 0)
+      return Status::invalidArgument(
+          "'" + argument.substr(0, 200) +
+          "' is no flag; flags start with --, data is given as --data PATH");
+    size_t equals = argument.find('=');
+    std::string name = argument.substr(
+        2, equals == std::string::npos ? std::string::npos : equals - 2);
+    const Flag *flag = findFlag(name);
+    if (!flag)
+      return Status::invalidArgument("--" + name.substr(0, 100) +
+                                     " is no flag: " + suggestion(name));
+    bool hasValue = equals != std::string::npos;
+    std::string value = hasValue ? argument.substr(equals + 1) : "";
+    if (flag->toggle && hasValue)
+      return Status::invalidArgument("--" + name + " takes no value");
+    if (flag->implied && !hasValue) {
+      value = flag->implied;
+    } else if (!flag->toggle && !hasValue) {
+      if (i + 1 == arguments.size())
+        return Status::invalidArgument("--" + name + " expects a value: --" +
+                                       name + " " + flag->value);
+      value = arguments[++i];
+    }
+    DYNA_RETURN_IF_ERROR(setFlag(*flag, value, options));
+  }
+  return Status::ok();
+}
+
+Status parseStoredArguments(const std::vector<std::string> &arguments,
+                            TrainOptions &options) {
+  std::vector<std::string> obeyed;
+  for (const std::string &argument : arguments) {
+    StoredArgument stored = splitStored(argument);
+    bool isWhole = stored.flag && (stored.flag->toggle ||
+                                   argument.find('=') != std::string::npos);
+    if (!isWhole || stored.flag->stored == Stored::No)
+      return Status::invalidArgument(
+          "state.json has the argument '" + argument.substr(0, 200) +
+          "', which no run stores: this checkpoint cannot be resumed, use "
+          "--load");
+    if (stored.flag->stored != Stored::Told)
+      obeyed.push_back(argument);
+  }
+  return parseCommandLine(obeyed, options);
+}
+
+std::string storedValue(const std::vector<std::string> &arguments,
+                        const std::string &name) {
+  for (const std::string &argument : arguments)
+    if (StoredArgument stored = splitStored(argument); stored.name == name)
+      return stored.value;
+  return "";
+}
+
+/// The first of `flags` that is given is refused: `what`, in which %s is its name.
+Status refuseAny(const TrainOptions &options,
+                 std::initializer_list<const char *> flags, const char *what) {
+  for (const char *flag : flags)
+    if (options.isGiven(flag))
+      return Status::invalidArgument(formatText(what, flag));
+  return Status::ok();
+}
+
+Status checkExclusions(const TrainOptions &options) {
+  auto bad = [](const char *what) { return Status::invalidArgument(what); };
+  if (options.progress && options.noProgress)
+    return bad("--progress and --no-progress exclude each other");
+  if (!options.resume.empty() && !options.load.empty())
+    return bad("--resume continues a run and --load starts a new one: give "
+               "only one of them");
+  if (!options.resume.empty() && options.evaluate)
+    return bad("--evaluate takes the parameters by --load, not --resume");
+  if (options.evaluate)
+    DYNA_RETURN_IF_ERROR(refuseAny(
+        options, {"save", "trace", "counts", "print-grad-norms", "dump-plans"},
+        "--evaluate trains nothing, so there is nothing for --%s to write: "
+        "give only one of them"));
+  if (options.strategies == "search")
+    return bad("--strategies search is of dynac and dyna-plan: --ranges search "
+               "looks for strategies and ranges among the degrees that this "
+               "program has");
+  if (options.evaluate && options.isGiven("plans"))
+    return bad("--evaluate plans what it evaluates: --plans is for training");
+  if (!options.store.empty())
+    DYNA_RETURN_IF_ERROR(refuseAny(
+        options, {"plans", "evaluate", "print-grad-norms"},
+        "--store is for plans of training steps, and --%s has none to "
+        "share: give only one of them"));
+  if (!options.planOnly.empty())
+    DYNA_RETURN_IF_ERROR(refuseAny(
+        options,
+        {"save", "trace", "counts", "metrics", "load", "resume", "dump-plans"},
+        "--plan-only trains nothing, so --%s is for the processes that do"));
+  if (!options.writeLengths.empty())
+    DYNA_RETURN_IF_ERROR(refuseAny(
+        options,
+        {"save", "trace", "counts", "metrics", "load", "resume", "dump-plans",
+         "plans", "profile", "evaluate", "print-grad-norms", "plan-only",
+         "ranges"},
+        "--write-lengths only writes lengths: there is nothing for --%s to do, "
+        "leave it out"));
+  if (!options.planOnly.empty() && options.store.empty())
+    return bad("--plan-only needs --store ADDRESS, where its plans go");
+  if (options.isGiven("store-retry") && options.store.empty())
+    return bad("--store-retry needs --store ADDRESS");
+  if (!options.plans.empty() && options.plans == options.dumpPlans)
+    return bad("--plans and --dump-plans name one folder: give each its own");
+  if (!options.profile.empty())
+    DYNA_RETURN_IF_ERROR(refuseAny(
+        options,
+        {"data", "held-out", "held-out-fraction", "load", "resume", "save",
+         "metrics", "trace", "counts", "print-grad-norms", "costs", "evaluate"},
+        "--profile only measures what layers take: there is nothing for --%s "
+        "to "
+        "do, leave it out"));
+  if (options.profile.empty() && options.isGiven("profile-seconds"))
+    return bad("--profile-seconds needs --profile FILE");
+  return Status::ok();
+}
+
+Status checkNorms(const TrainOptions &options) {
+  if (options.noGradientNorm && options.clip > 0)
+    return Status::invalidArgument(formatText(
+        "--no-gradient-norm leaves nothing to clip by, but --clip is %g: give "
+        "--clip 0",
+        options.clip));
+  if (options.noGradientNorm && options.skipNonfinite > 0)
+    return Status::invalidArgument(
+        "--skip-nonfinite goes by the gradient norm: leave it out, or "
+        "leave out --no-gradient-norm");
+  return Status::ok();
+}
+
+Status checkBatching(const TrainOptions &options) {
+  if (options.microBatches.empty())
+    return Status::ok();
+  DYNA_ASSIGN_OR_RETURN(Batching batching, findBatching(options.microBatches));
+  const bool makesRows =
+      batching == Batching::Packed || batching == Batching::PackedMasked;
+  if (options.pad && makesRows)
+    return Status::invalidArgument(formatText(
+        "--pad and --micro-batches %s do not go together: samples fill rows, "
+        "and what is padded before goes to others; leave out --pad",
+        options.microBatches));
+  return options.ranges.empty() ? Status::ok() : checkRanged(batching);
+}
+
+Status resolveOptions(TrainOptions &options) {
+  auto bad = [](const char *what) { return Status::invalidArgument(what); };
+  DYNA_RETURN_IF_ERROR(checkExclusions(options));
+  DYNA_RETURN_IF_ERROR(checkNorms(options));
+  DYNA_RETURN_IF_ERROR(checkBatching(options));
+  if (!options.heldOut.empty() && options.heldOutFraction > 0)
+    return bad("give --held-out or --held-out-fraction, not both");
+  if (options.data.empty())
+    return bad("no data: give --data PATH (a directory of text files, a .jsonl "
+               "file, or a Megatron-LM prefix); --help lists all flags");
+  if (options.isGiven("save-every") && options.save.empty())
+    return bad("--save-every needs --save DIR");
+  if (options.removeFirst && options.keep < 2)
+    return bad("--remove-first needs --keep 2 or more: one checkpoint always "
+               "stays");
+  if (auto schedule = SaveSchedule::parse(options.saveEvery); !schedule.isOk())
+    return schedule.status();
+  if (options.minLearningRate < 0)
+    options.minLearningRate = options.learningRate / 10;
+  if (options.minLearningRate > options.learningRate)
+    return Status::invalidArgument(formatText(
+        "--min-lr %g is above --lr %g; give both (a resumed run keeps its own)",
+        options.minLearningRate, options.learningRate));
+  if (options.warmup < 0)
+    options.warmup = std::min<int64_t>(100, scheduleLength(options) / 10);
+  if (StatusOr<LongDocuments> mode = parseLongDocuments(options.longDocuments);
+      !mode.isOk())
+    return mode.status();
+  for (const auto &[flag, text] :
+       {std::pair("memory-limit", &options.memoryLimit),
+        {"rank-memory", &options.rankMemory}})
+    if (StatusOr<int64_t> bytes = parseBytes(*text);
+        !text->empty() && !bytes.isOk())
+      return Status::invalidArgument(std::string("--") + flag + ": " +
+                                     bytes.status().message());
+  return Status::ok();
+}
+
+int64_t scheduleLength(const TrainOptions &options) {
+  return options.scheduleSteps > 0 ? options.scheduleSteps : options.steps;
+}
+
+std::vector<std::string> runArguments(const TrainOptions &options) {
+  std::vector<std::string> arguments;
+  for (const Flag &flag : flags()) {
+    if (flag.stored == Stored::No)
+      continue;
+    // 0 and -1 stand for "not given", which the flags themselves refuse.
+    if (flag.integer && static_cast<double>(options.*flag.integer) < flag.low)
+      continue;
+    if (flag.real && options.*flag.real < flag.low)
+      continue;
+    for (const std::string &value : valuesOf(flag, options)) {
+      std::string argument = "--" + std::string(flag.name);
+      if (!flag.toggle)
+        argument += "=" + (flag.isPath ? absolutePath(value) : value);
+      arguments.push_back(argument);
+    }
+  }
+  return arguments;
+}
+
+std::vector<std::string> changedFlags(const TrainOptions &before,
+                                      const TrainOptions &after) {
+  std::vector<std::string> changed;
+  for (const Flag &flag : flags()) {
+    if (flag.stored != Stored::Numbers)
+      continue;
+    std::vector<std::string> old = valuesOf(flag, before);
+    std::vector<std::string> now = valuesOf(flag, after);
+    if (flag.isPath)
+      for (std::vector<std::string> *values : {&old, &now})
+        for (std::string &value : *values)
+          value = absolutePath(value);
+    if (old != now)
+      changed.push_back("--" + std::string(flag.name));
+  }
+  return changed;
+}
+
+std::vector<std::pair<std::string, std::string>>
+commonFlags(const TrainOptions &options) {
+  std::vector<std::pair<std::string, std::string>> common;
+  for (const Flag &flag : flags()) {
+    std::string name = flag.name;
+    bool isPath = flag.isPath || flag.list;
+    // A strategy has names; what it means is compared. Every process saves its
+    // part, wherever.
+    if (flag.stored == Stored::No || name == "threads" || name == "strategy" ||
+        name == "strategies" || (isPath && name != "save"))
+      continue;
+    std::string text;
+    for (const std::string &value : valuesOf(flag, options))
+      text += (text.empty() ? "" : ",") + (isPath ? "given" : value);
+    common.emplace_back("--" + name, text);
+  }
+  return common;
+}
+
+std::string helpText(const std::string &program) {
+  std::string text = "Trains the model that was compiled into this program.\n\n"
+                     "  " +
+                     program +
+                     " --data corpus/ --steps 200 --save model/\n"
+                     "  " +
+                     program +
+                     " --resume model/ --steps 400\n"
+                     "  " +
+                     program +
+                     " --evaluate --load model/ --data heldout/\n"
+                     "  " +
+                     program + " --describe\n";
+  TrainOptions defaults;
+  std::string section;
+  for (const Flag &flag : flags()) {
+    if (section != flag.section) {
+      section = flag.section;
+      text += "\n" + section + "\n";
+    }
+    std::string name = "--" + std::string(flag.name);
+    if (*flag.value)
+      name += std::string(flag.implied ? "" : " ") + flag.value;
+    text += formatText("  %-28s %s", name, flag.help);
+    bool hasDefault = (flag.integer && defaults.*flag.integer > 0) ||
+                      (flag.real && defaults.*flag.real > 0) ||
+                      (flag.text && !(defaults.*flag.text).empty());
+    if (flag.real && hasDefault)
+      text += formatText(" (%g)", defaults.*flag.real);
+    else if (hasDefault)
+      text += " (" + valuesOf(flag, defaults)[0] + ")";
+    text += "\n";
+  }
+  return text;
+}
+
+} // namespace dyna

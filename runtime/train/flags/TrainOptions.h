@@ -1,0 +1,119 @@
+//===- TrainOptions.h - What a run is asked to do ---------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRAIN_TRAINOPTIONS_H
+#define DYNA_RUNTIME_TRAIN_TRAINOPTIONS_H
+
+#include "runtime/planner/graph/Policy.h"
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace dyna {
+
+/// That a run can have.
+constexpr int64_t mostSteps = 1000000000000;
+
+struct TrainOptions {
+  // What to do.
+  bool help = false;
+  bool version = false;
+  bool evaluate = false;
+  std::string writeLengths; ///< a file; empty: not asked for
+  std::string describe;     ///< "", "table", "json" or "proto"
+
+  // Data.
+  std::vector<std::string> data;
+  std::vector<std::string> heldOut;
+  double heldOutFraction = 0;
+  int64_t skipBadLines = 0;
+  int64_t heldOutTokens = 262144;
+  std::string longDocuments = "split";
+  std::string shuffle = "samples";
+  bool pad = false;
+  bool allowChangedData = false;
+
+  // Steps.
+  int64_t steps = 100;
+  int64_t tokensPerBatch = defaultTokensPerBatch;
+  std::string microBatches = batchingNames().front();
+  int64_t tokensPerMicroBatch = 0; ///< 0: chosen by the policy
+  /// That, or what the policy chose for home: no flag, since what nobody gave must
+  /// not bind a run that is resumed under other strategies.
+  int64_t chosenMicroBatch = 0;
+  int64_t inFlight = 0; ///< 0: chosen by the policy
+  int64_t planAhead = 2;
+  int64_t planThreads = 1;
+  std::string store;      ///< "redis://host:6379"; empty: plans stay here
+  int64_t storeRetry = 0; ///< seconds
+  std::string planOnly;   ///< "I/N"; empty: trains
+  bool splitBackward = false;
+  std::string recompute;  ///< empty: the strategy's word, or none
+  std::string rankMemory; ///< "512MiB"; empty: what the machine has
+  int64_t seed = 1;
+
+  // Ranks.
+  std::string strategy;   ///< "dp=2,pp=2"; empty: one rank
+  std::string strategies; ///< "a: dp=2; b: tp=2"; empty: those compiled
+  std::string ranges;     ///< "a: 0-1024; b: 1025-"; empty: one strategy
+  std::string mergeRanges = "auto";
+  int64_t ranks = 0;     ///< 0: as many as the strategy has
+  int64_t timeout = 600; ///< seconds
+  std::string pipeline;  ///< empty: chosen by the policy
+  std::string costs;     ///< file; empty: estimates
+  std::string profile;   ///< file of costs to measure; empty: none
+  int64_t profileSeconds = 300;
+
+  // Optimizer.
+  double learningRate = 3e-4;
+  double minLearningRate = -1; ///< -1: a tenth of the learning rate
+  int64_t warmup = -1;         ///< -1: a tenth of the schedule, at most 100
+  std::string schedule = "cosine";
+  int64_t scheduleSteps = 0; ///< 0: as many as steps
+  double weightDecay = 0.1;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-8;
+  double clip = 1;
+  bool noGradientNorm = false;
+  int64_t skipNonfinite = 0;
+
+  // Files.
+  std::string metrics;
+  std::string trace;
+  int64_t traceSteps = 10;
+  std::string save;
+  std::string saveEvery = "10min"; ///< see SaveSchedule::parse
+  int64_t keep = 2;
+  bool removeFirst = false; ///< see CheckpointStore::removeFirst
+  std::string resume;
+  std::string load;
+  std::string gradNorms;
+  std::string counts;
+  std::string dumpPlans; ///< a folder
+  std::string plans;     ///< a folder; empty: plans are made
+
+  // Machine.
+  int64_t threads = 0;
+  int64_t device = 0; ///< which one, of a kind that there are several of
+  bool tf32 = false;
+  std::string algorithms; ///< a file; empty: none are timed
+  bool deterministic = false;
+  std::string attention = "own"; ///< or "cudnn"
+  std::string isa;
+  std::string memoryLimit; ///< "4GiB"
+  bool progress = false;
+  bool noProgress = false;
+  bool checkMemory = false;
+
+  /// Names of the flags that were given.
+  std::set<std::string> given;
+  bool isGiven(const std::string &name) const { return given.count(name) > 0; }
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_TRAIN_TRAINOPTIONS_H

@@ -1,0 +1,100 @@
+//===- Evaluator.cpp - Losses without training ----------------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/loop/Evaluator.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/train/plans/PlanSource.h"
+#include "runtime/train/session/Signals.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace dyna {
+namespace {
+
+constexpr double ln2 = 0.69314718055994530942;
+
+/// Vocabularies of bytes have 256 entries and few special ones.
+bool isByteLevel(const Model &model) {
+  int64_t vocabulary = model.manifest().facts().vocabulary();
+  return vocabulary >= 256 && vocabulary <= 260;
+}
+
+int64_t countBytes(const MiniBatch &batch) {
+  int64_t bytes = 0;
+  for (const Sample &sample : batch.samples)
+    bytes += std::count_if(sample.targets.begin(), sample.targets.end(),
+                           [](int32_t t) { return t >= 0 && t < 256; });
+  return bytes;
+}
+
+Status evaluateBatch(Session &session, const MiniBatch &batch,
+                     StepResult &result) {
+  if (session.ranged) {
+    DYNA_ASSIGN_OR_RETURN(PlannedPhases phases,
+                          session.ranged->plan(batch, false, false));
+    return session.ranks->run(phases.step, phases.batches, StepScalars(),
+                              result);
+  }
+  DYNA_ASSIGN_OR_RETURN(plan::Plan made, session.home.planner->evaluation(
+                                             batch.lengths(), batch.targets,
+                                             session.home.options));
+  DYNA_ASSIGN_OR_RETURN(VerifiedPlan plan,
+                        provePlan(session, std::move(made), batch));
+  return session.ranks->run(plan, batch, StepScalars(), result);
+}
+
+} // namespace
+
+StatusOr<int> agreeOnStop(RankTeam &ranks) {
+  DYNA_ASSIGN_OR_RETURN(auto marks, ranks.any(stopMarks()));
+  return stopSignalOf(marks);
+}
+
+StatusOr<Evaluation> evaluate(Session &session, const SampleIndexPointer &data,
+                              int64_t tokenLimit) {
+  auto begin = std::chrono::steady_clock::now();
+  BatchOptions options = session.batchOptions();
+  // A part stands for the whole if it comes from everywhere.
+  options.shuffle =
+      data->statistics().tokens > tokenLimit ? Shuffle::Samples : Shuffle::None;
+  options.epochs = 1;
+  BatchReader reader(data, options);
+  Evaluation result;
+  double lossSum = 0;
+  int64_t bytes = 0;
+  while (result.tokens < tokenLimit) {
+    DYNA_ASSIGN_OR_RETURN(int stop, agreeOnStop(*session.ranks));
+    result.stoppedBy = stop;
+    if (stop)
+      return result;
+    DYNA_ASSIGN_OR_RETURN(MiniBatch batch,
+                          reader.next(std::min(session.options.tokensPerBatch,
+                                               tokenLimit - result.tokens)));
+    if (batch.samples.empty())
+      break;
+    StepResult step;
+    DYNA_RETURN_IF_ERROR(evaluateBatch(session, batch, step));
+    if (step.isDropped)
+      continue; // to the signal that did it
+    lossSum += step.lossSum;
+    result.tokens += batch.tokens;
+    result.targets += batch.targets;
+    bytes += countBytes(batch);
+  }
+  if (result.targets == 0)
+    return Status::invalidArgument(
+        "the documents to evaluate have no token to predict");
+  result.loss = lossSum / static_cast<double>(result.targets);
+  if (isByteLevel(*session.model) && bytes > 0)
+    result.bitsPerByte = lossSum / ln2 / static_cast<double>(bytes);
+  result.seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+          .count();
+  return result;
+}
+
+} // namespace dyna

@@ -1,0 +1,314 @@
+//===- TrainStep.cpp - One step of the training loop ----------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What is run for a step, and what is told and counted of it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/loop/Trainer.h"
+
+#include "runtime/base/Files.h"
+#include "runtime/base/Json.h"
+#include "runtime/base/Text.h"
+#include "runtime/train/flags/LearningRate.h"
+#include "runtime/train/plans/PlanSource.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace dyna {
+
+//===----------------------------------------------------------------------===//
+// In flight
+//===----------------------------------------------------------------------===//
+
+size_t Trainer::stepsAhead() const {
+  const bool isLate =
+      session_.device().runsLate() && session_.home.graph->ranks() == 1;
+  return isLate ? kStepsInFlight - 1 : 0;
+}
+
+Status Trainer::launchStep(int64_t step, PlannedStep planned, double waited) {
+  LaunchedStep launched;
+  launched.step = step;
+  launched.waited = waited;
+  launched.begin = Clock::now();
+  const TraceRecorder *trace =
+      session_.traces.empty() ? nullptr : session_.traces[0].get();
+  launched.traceBegin = trace ? trace->now() : 0;
+  // Once for all: the process of the first rank shows all that is predicted.
+  launched.isPredicted = trace && !trace->isFull() && session_.hasCosts() &&
+                         session_.ranks->firstRank() == 0;
+  launched.isAhead = !launched_.empty();
+  launched.planned = std::move(planned);
+  // Before it is given: plan and data lie here as long as the ranks need them.
+  LaunchedStep &last = launched_.emplace_back(std::move(launched));
+  Status status;
+  if (stepsAhead() == 0 || !last.planned.update)
+    status = runPlan(step, last.planned, last.result.emplace());
+  else
+    status = last.planned.plan
+                 ? session_.ranks->launch(*last.planned.plan,
+                                          last.planned.batch, scalarsOf(step))
+                 : session_.ranks->launch(last.planned.phases->step,
+                                          last.planned.phases->batches,
+                                          scalarsOf(step));
+  if (status.isOk())
+    return last.result ? finishSteps() : status;
+  launched_.pop_back();
+  // The device may have failed in a step before, which says so then.
+  DYNA_RETURN_IF_ERROR(finishSteps());
+  return status;
+}
+
+Status Trainer::finishSteps(size_t count) {
+  while (launched_.size() > count)
+    DYNA_RETURN_IF_ERROR(finishStep());
+  return Status::ok();
+}
+
+void Trainer::dropSteps() {
+  for (; !launched_.empty(); launched_.pop_front()) {
+    StepResult unused;
+    // A failure comes again from whatever uses the device next.
+    (void)session_.ranks->finish(unused);
+  }
+}
+
+Status Trainer::tracePredicted(const LaunchedStep &launched) {
+  const PlannedStep &planned = launched.planned;
+  if (!launched.isPredicted || !planned.isWhole())
+    return Status::ok();
+  // Slices of a track must not overlap where a step was sooner done.
+  const double begin = std::max(launched.traceBegin, predictedEnd_);
+  DYNA_ASSIGN_OR_RETURN(
+      predictedEnd_, planned.plan
+                         ? tracePrediction(session_, planned.plan->plan(),
+                                           launched.step, begin, predicted_)
+                         : tracePrediction(session_, *planned.phases,
+                                           launched.step, begin, predicted_));
+  return Status::ok();
+}
+
+static bool hasNorms(const PlannedStep &planned) {
+  for (const plan::Plan *plan : planned.plans())
+    for (const plan::RankProgram &program : plan->ranks)
+      for (const plan::Instruction &i : program.instructions)
+        if (i.op == plan::Instruction::GRAD_NORM)
+          return true;
+  return false;
+}
+
+StepMetrics Trainer::metricsOf(const LaunchedStep &launched,
+                               const StepResult &result, double seconds,
+                               double waited) const {
+  const PlannedStep &planned = launched.planned;
+  const MiniBatch &batch = planned.batch;
+  StepMetrics metrics;
+  metrics.step = launched.step + 1;
+  metrics.loss = result.lossSum / static_cast<double>(batch.targets);
+  metrics.tokens = batch.tokens;
+  metrics.targets = batch.targets;
+  metrics.seconds = waited + seconds;
+  if (session_.device().runsLate())
+    metrics.launchedAhead = launched.isAhead;
+  metrics.predictedSeconds = planned.predictedSeconds;
+  metrics.coreWaitSeconds = result.coreWaitSeconds;
+  metrics.gflops = result.flops / metrics.seconds / 1e9;
+  metrics.learningRate = learningRate(options_, launched.step);
+  metrics.gradientNorm = result.gradientNorm;
+  metrics.hasGradientNorm = !options_.noGradientNorm || hasNorms(planned);
+  for (const RankUse &use : result.uses)
+    metrics.peakBytes += use.peakBytes;
+  metrics.microBatches = static_cast<int64_t>(result.microBatchLosses.size());
+  metrics.measured =
+      planned.plan
+          ? reportMeasured(session_, *planned.plan, seconds, result.uses)
+          : reportMeasured(*session_.model, *planned.phases, seconds,
+                           result.uses);
+  metrics.predicted = planned.predicted;
+  metrics.planSeconds = planned.planSeconds;
+  metrics.planWaitSeconds = waited;
+  for (const plan::Plan *plan : planned.plans())
+    metrics.addPlan(*plan, session_.home.options.chooseRecompute);
+  if (planned.phases)
+    metrics.phases = session_.ranged->describePhases(planned.phases->step);
+  metrics.switchSeconds = result.switchSeconds;
+  metrics.switchBytes = result.switchBytes;
+  return metrics;
+}
+
+Status Trainer::takeNonfinite(const StepMetrics &metrics) {
+  // Nothing was updated, in this step or behind it, and what was trained until here
+  // can be saved.
+  if (skipped_ >= options_.skipNonfinite) {
+    dropSteps();
+    return saveAndFail(Status::invalidArgument(formatText(
+        "step %d: the %s is not finite: training diverged, use a lower --lr, "
+        "a longer --warmup or %s, or pass over single steps with "
+        "--skip-nonfinite N",
+        metrics.step, std::isfinite(metrics.loss) ? "gradient" : "loss",
+        options_.clip > 0 ? "a lower --clip" : "--clip 1")));
+  }
+  ++skipped_;
+  if (session_.writesFiles())
+    progress_.note(formatText(
+        "warning: step %d is skipped, its loss or gradient is not finite "
+        "(%d of %d)",
+        metrics.step, skipped_, options_.skipNonfinite));
+  return Status::ok();
+}
+
+Status Trainer::finishStep() {
+  StepResult result;
+  if (std::optional<StepResult> &done = launched_.front().result) {
+    result = std::move(*done);
+  } else {
+    DYNA_RETURN_IF_ERROR(session_.ranks->finish(result));
+    if (!result.isDropped)
+      counts_.add(*session_.ranks);
+  }
+  const LaunchedStep launched = std::move(launched_.front());
+  launched_.pop_front();
+  if (result.isDropped) {
+    summary_.hasDroppedStep = true;
+    dropSteps();
+    return Status::ok();
+  }
+  // The device has begun with it when it had done the step before.
+  const bool follows = finished_ > launched.begin;
+  const Clock::time_point begin = follows ? finished_ : launched.begin;
+  finished_ = Clock::now();
+  DYNA_RETURN_IF_ERROR(tracePredicted(launched));
+  const StepMetrics metrics =
+      metricsOf(launched, result,
+                std::chrono::duration<double>(finished_ - begin).count(),
+                follows ? 0 : launched.waited);
+  checkLogged(metrics_.write(metrics));
+  const bool isFinite =
+      std::isfinite(metrics.loss) && std::isfinite(metrics.gradientNorm);
+  if (!isFinite)
+    DYNA_RETURN_IF_ERROR(takeNonfinite(metrics));
+  const PlannedStep &planned = launched.planned;
+  cursor_ = planned.cursor;
+  countStep(metrics, result, isFinite);
+  summary_.addPadding(planned, ruleOf(session_.home.options.batching).pads,
+                      options_.chosenMicroBatch);
+  return Status::ok();
+}
+
+void PhaseSummary::add(const StepMetrics &metrics) {
+  for (const PhaseMetrics &phase : metrics.phases) {
+    Strategy &own = strategies[phase.strategy];
+    own.samples += phase.samples;
+    own.merged += phase.merged;
+    own.steps += phase.samples > 0 ? 1 : 0;
+  }
+  phases += static_cast<int64_t>(metrics.phases.size());
+  switchSeconds += metrics.switchSeconds;
+  switchBytes += metrics.switchBytes;
+}
+
+void Trainer::countStep(const StepMetrics &metrics, const StepResult &result,
+                        bool isFinite) {
+  if (isFinite) {
+    if (!hasLoss_)
+      summary_.firstLoss = metrics.loss;
+    hasLoss_ = true;
+    summary_.lastLosses.push_back(metrics.loss);
+    if (summary_.lastLosses.size() > TrainSummary::averagedLosses)
+      summary_.lastLosses.pop_front();
+  }
+  ++summary_.steps;
+  summary_.otherSchedules += metrics.fallback.empty() ? 0 : 1;
+  summary_.tokens += metrics.tokens;
+  summary_.seconds += metrics.seconds;
+  summary_.phases.add(metrics);
+  summary_.flops += result.flops;
+  summary_.predictions.add(metrics.predictedSeconds, metrics.seconds);
+  summary_.coreWaitSeconds += metrics.coreWaitSeconds;
+  if (!options_.gradNorms.empty())
+    losses_.push_back(metrics.loss);
+  progress_.update(metrics);
+}
+
+StepScalars Trainer::scalarsOf(int64_t step) const {
+  StepScalars scalars;
+  scalars.step = step;
+  scalars.optimizer = optimizerAt(options_, step);
+  scalars.clip = options_.clip;
+  scalars.skipsLeft = std::max<int64_t>(options_.skipNonfinite - skipped_, 0);
+  return scalars;
+}
+
+Status Trainer::runPlan(int64_t step, const PlannedStep &planned,
+                        StepResult &result) {
+  bool looks = !options_.gradNorms.empty() && summary_.steps == 0;
+  const StepScalars scalars = scalarsOf(step);
+  DYNA_RETURN_IF_ERROR(
+      planned.plan
+          ? session_.ranks->run(*planned.plan, planned.batch, scalars, result)
+          : session_.ranks->run(planned.phases->step, planned.phases->batches,
+                                scalars, result));
+  if (!result.isDropped)
+    counts_.add(*session_.ranks);
+  if (!looks || result.isDropped)
+    return Status::ok();
+  DYNA_RETURN_IF_ERROR(collectGradientNorms());
+  DYNA_ASSIGN_OR_RETURN(plan::Plan made, session_.home.planner->update());
+  DYNA_ASSIGN_OR_RETURN(VerifiedPlan update,
+                        provePlan(session_, std::move(made), MiniBatch(),
+                                  /*mustUpdate=*/true));
+  StepResult updated;
+  DYNA_RETURN_IF_ERROR(
+      session_.ranks->run(update, MiniBatch(), scalars, updated));
+  result.gradientNorm = updated.gradientNorm;
+  return Status::ok();
+}
+
+//===----------------------------------------------------------------------===//
+// Gradient norms
+//===----------------------------------------------------------------------===//
+
+template <typename Element>
+static StatusOr<double> gradientNorm(RankTeam &ranks, int p) {
+  std::vector<Element> values;
+  double sum = 0;
+  for (RowRange rows : ranks.rowChunks(p, ParameterPart::Gradient)) {
+    values.resize(rows.count() * ranks.model().rowElements(p));
+    DYNA_RETURN_IF_ERROR(
+        ranks.readRows(p, ParameterPart::Gradient, rows, values.data()));
+    for (Element value : values)
+      sum += static_cast<double>(value) * static_cast<double>(value);
+  }
+  return std::sqrt(sum);
+}
+
+Status Trainer::collectGradientNorms() {
+  bool wide = session_.model->masterType() == plan::F64;
+  for (int p = 0; p < session_.model->parameters(); ++p) {
+    DYNA_ASSIGN_OR_RETURN(double norm,
+                          wide ? gradientNorm<double>(*session_.ranks, p)
+                               : gradientNorm<float>(*session_.ranks, p));
+    gradientNorms_.push_back(norm);
+  }
+  return Status::ok();
+}
+
+Status Trainer::writeGradientNorms() const {
+  std::string text =
+      formatText("{\"first_step\": %d,\n \"losses\": [", summary_.firstStep);
+  for (size_t i = 0; i < losses_.size(); ++i)
+    text += (i ? ", " : "") + jsonNumber(losses_[i]);
+  text += "],\n \"gradient_norms\": {";
+  for (size_t p = 0; p < gradientNorms_.size(); ++p)
+    text += formatText(
+        "%s\n  %s: %s", p ? "," : "",
+        quoteJson(session_.model->parameter(static_cast<int>(p)).name()),
+        jsonNumber(gradientNorms_[p]));
+  return replaceFile(options_.gradNorms, text + "}}\n");
+}
+
+} // namespace dyna

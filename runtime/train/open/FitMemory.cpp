@@ -1,0 +1,297 @@
+//===- FitMemory.cpp - What a run may take of the memory there is ---------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/open/FitMemory.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/device/host/HostMemory.h"
+#include "runtime/executor/CpuFeatures.h"
+#include "runtime/train/open/ChooseGraphs.h"
+#include "runtime/train/open/MemoryNeed.h"
+#include "runtime/train/session/Agreement.h"
+#include "runtime/train/session/Devices.h"
+#include "runtime/transport/ProcessTransport.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+namespace dyna {
+namespace {
+
+/// Of this process besides the one that starts them: those of ranks, their
+/// workers, and those that plan ahead.
+int64_t startedThreads(const TrainOptions &options, int64_t ranks,
+                       int threads) {
+  int64_t team = threads > 0 ? threads : availableCores();
+  // A run that shares plans says that it goes on (RunBeacon.h).
+  return ranks * team - 1 + std::min(options.planAhead, options.planThreads) +
+         (options.store.empty() ? 0 : 1);
+}
+
+/// Of a device with memory of its own that runs late.
+DeviceMemory memoryThere(const Session &session) {
+  const int64_t staged = stagedOnDevice(
+      *session.model, session.options.tokensPerBatch,
+      session.data ? session.data->statistics().meanTokens() : 1);
+  return {session.opened->freeBytes(), session.opened->runsLate() ? staged : 0};
+}
+
+/// For arenas of this process: of the device, if it has memory of its own; else of
+/// this machine, or of one of as many processes on it; -1: not known.
+StatusOr<int64_t> freeBytes(const Session &session) {
+  if (session.opened)
+    return memoryThere(session).room();
+  const TrainOptions &options = session.options;
+  int64_t room = availableMemory();
+  if (room >= 0)
+    room /= launchedProcesses() > 1 ? launchedProcessesHere() : 1;
+  if (!options.memoryLimit.empty()) {
+    DYNA_ASSIGN_OR_RETURN(int64_t limit, parseBytes(options.memoryLimit));
+    // The program is part of what is limited, but no longer of what is free.
+    limit = std::max<int64_t>(limit - session.programBytes, 0);
+    room = room < 0 ? limit : std::min(room, limit);
+  }
+  return room;
+}
+
+/// What a run takes of the host beside the arenas of its ranks; more rather than
+/// less before its data are open.
+MemoryNeed needBesideArenas(const Session &session) {
+  // Hardly any data have shorter ones in the mean; with one token a sample there
+  // would be no room left for large steps, and samples would be shortened for it.
+  constexpr double shortSamples = 8;
+  const TrainOptions &options = session.options;
+  MemoryNeed need;
+  need.data = session.dataBytes;
+  need.files = session.fileBytes;
+  need.program = session.programBytes;
+  const int64_t running =
+      session.opened && session.opened->runsLate() ? kStepsInFlight : 1;
+  need.batches =
+      (running + options.planAhead) *
+      estimateBatchBytes(*session.model, session.home.options,
+                         options.tokensPerBatch,
+                         session.data ? session.data->statistics().meanTokens()
+                                      : shortSamples);
+  return need;
+}
+
+/// What is free differs from run to run, and plans that it limits with it.
+Status refuseIfDeterministic(const TrainOptions &options) {
+  return options.deterministic
+             ? Status::invalidArgument(
+                   "--deterministic: the memory that happens to be free limits "
+                   "what is planned here; say by --rank-memory what may be "
+                   "taken")
+             : Status::ok();
+}
+
+/// Of the ranks of this process.
+int64_t sumOf(const std::vector<int> &local,
+              const std::vector<int64_t> &bytes) {
+  int64_t sum = 0;
+  for (int rank : local)
+    sum += bytes[rank];
+  return sum;
+}
+
+constexpr int64_t kNotLimited = std::numeric_limits<int64_t>::max();
+
+/// For the arenas of this process, beside `need`.
+StatusOr<int64_t> roomForRanks(const Session &session, const MemoryNeed &need,
+                               const std::vector<int> &local) {
+  if (local.empty()) // what others have, who run the plans, nobody here knows
+    return kNotLimited;
+  DYNA_ASSIGN_OR_RETURN(int64_t room, freeBytes(session));
+  if (room < 0)
+    return kNotLimited;
+  return session.opened ? room : std::max<int64_t>(room - need.toTake(), 0);
+}
+
+/// What a rank's arena may take: what the user says; -1, not limited, where
+/// `most`, what plans could use, is in the room there is on all machines of the
+/// job; else an equal part of it.
+StatusOr<int64_t> chooseRankBytes(const TrainOptions &options, int64_t room,
+                                  int64_t most, size_t localRanks,
+                                  Transport *processes) {
+  if (!options.rankMemory.empty())
+    return parseBytes(options.rankMemory);
+  if (localRanks == 0)
+    return -1;
+  int64_t share =
+      most <= room ? kNotLimited : room / static_cast<int64_t>(localRanks);
+  // All make the same plans, for all ranks.
+  if (processes) {
+    DYNA_ASSIGN_OR_RETURN(share, agreeOnLeast(*processes, share));
+  }
+  return share == kNotLimited ? -1 : share;
+}
+
+/// Of arenas of so many bytes.
+using SizeRegions = std::function<StatusOr<StepRegions>(int64_t)>;
+
+/// Regions in arenas of `rankBytes`. Where some rank needs more than such a part at
+/// least, the others have less, so that those of this process fit `room` together
+/// wherever they can.
+StatusOr<StepRegions> fitRegions(const SizeRegions &size,
+                                 const std::vector<int> &local, int64_t room,
+                                 int64_t rankBytes) {
+  DYNA_ASSIGN_OR_RETURN(StepRegions regions, size(rankBytes));
+  // One rank has no other to take from.
+  if (local.size() < 2 || sumOf(local, regions.bytes) <= room)
+    return regions;
+  DYNA_ASSIGN_OR_RETURN(StepRegions best, size(0));
+  if (sumOf(local, best.bytes) > room)
+    return best;
+  int64_t low = 0, high = rankBytes;
+  const int64_t close = std::max<int64_t>(rankBytes / 256, 1);
+  while (high - low > close) {
+    const int64_t middle = low + (high - low) / 2;
+    DYNA_ASSIGN_OR_RETURN(regions, size(middle));
+    const bool fits = sumOf(local, regions.bytes) <= room;
+    (fits ? low : high) = middle;
+    if (fits)
+      best = std::move(regions);
+  }
+  return best;
+}
+
+/// Of home's first rank, with the smallest micro-batches there are.
+StatusOr<int64_t> leastDynamic(const Session &session, bool training) {
+  PlanOptions options = session.home.options;
+  options.maxTokensPerMicroBatch = options.longestSample = 1;
+  options.chooseRecompute = false;
+  options.recompute = {plan::RECOMPUTE_FULL};
+  DYNA_ASSIGN_OR_RETURN(
+      auto bytes, session.home.planner->leastDynamicBytes(options, training));
+  return bytes.front();
+}
+
+/// Whether arenas of `regions`, which hold `held` bytes more, fit the memory there
+/// is beside `need`.
+Status checkRegions(const Session &session, MemoryNeed need, int64_t held,
+                    int64_t regions, bool training, int64_t moreThreads) {
+  const TrainOptions &options = session.options;
+  if (session.opened) {
+    DeviceMemory there = memoryThere(session);
+    if (there.room() >= 0 && held + regions > there.room()) {
+      DYNA_ASSIGN_OR_RETURN(there.leastDynamic,
+                            leastDynamic(session, training));
+      there.isSizeOpen = session.home.isSizeOpen;
+    }
+    DYNA_RETURN_IF_ERROR(checkDeviceNeed(held, regions, options, there));
+  } else {
+    need.persistent = held;
+    need.dynamic = regions;
+  }
+  DYNA_RETURN_IF_ERROR(checkMemoryNeed(need, options, availableMemory()));
+  // The tables of the data have been taken.
+  need.data = 0;
+  return checkAddressNeed(need, moreThreads, addressesOfThread(),
+                          availableAddresses());
+}
+
+} // namespace
+
+Status limitSamples(Session &session, bool training, bool runsHere) {
+  const TrainOptions &options = session.options;
+  // Of several graphs, the one that has the longest samples.
+  PlannedGraph &graph = graphOfLongest(session);
+  const StepGraphs graphs = session.stepGraphs();
+  const PlanOptions plan = graphs.optionsOf(graph);
+  DYNA_ASSIGN_OR_RETURN(const int64_t most,
+                        longestSampleOf(graphs, graph, training, -1));
+  session.sampleLimit = most;
+  const bool isSaid = !options.rankMemory.empty();
+  if (most <= plan.maxTokensPerMicroBatch || (!isSaid && !runsHere))
+    return Status::ok();
+  int64_t rankBytes = 0;
+  if (isSaid) {
+    DYNA_ASSIGN_OR_RETURN(rankBytes, parseBytes(options.rankMemory));
+  } else {
+    DYNA_ASSIGN_OR_RETURN(int64_t room, freeBytes(session));
+    if (room < 0)
+      return Status::ok();
+    if (!session.opened)
+      room = std::max<int64_t>(room - needBesideArenas(session).toTake(), 0);
+    int64_t held = 0;
+    for (int rank = 0; rank < graph.graph->ranks(); ++rank)
+      held = std::max(held, graphs.heldBytes(rank, training));
+    // The other half of what is left is for tables of data and for more
+    // micro-batches.
+    room /= launchedProcesses() > 1 ? 1 : graph.graph->ranks();
+    rankBytes = room - std::max<int64_t>(room - held, 0) / 2;
+  }
+  DYNA_ASSIGN_OR_RETURN(int64_t longest,
+                        longestSampleOf(graphs, graph, training, rankBytes));
+  if (longest < most && !isSaid) {
+    // What is free differs a little from process to process and run to run.
+    int64_t rounded = plan.maxTokensPerMicroBatch;
+    while (2 * rounded <= longest)
+      rounded *= 2;
+    longest = rounded;
+    DYNA_RETURN_IF_ERROR(refuseIfDeterministic(options));
+  }
+  session.sampleLimit = longest;
+  if (longest < most)
+    session.notes.push_back(formatText(
+        "samples have at most %d of the model's %d positions: alone in a "
+        "micro-batch, longer ones do not fit %s of a rank%s",
+        longest, most, formatBytes(rankBytes),
+        isSaid
+            ? " (--rank-memory)"
+            : ", half of what is free; --rank-memory says what it may take"));
+  return Status::ok();
+}
+
+StatusOr<StepRegions> chooseRegions(Session &session,
+                                    const std::vector<int> &local, int threads,
+                                    bool training, Transport *processes) {
+  const TrainOptions &options = session.options;
+  MemoryNeed need = needBesideArenas(session);
+  const StepGraphs graphs = session.stepGraphs();
+  int64_t held = 0;
+  for (int rank : local)
+    held += graphs.homeBytes(rank, training);
+  const bool isSaid = !options.rankMemory.empty();
+  const SizeRegions atLeast = [&](int64_t rankBytes) {
+    return sizeStepRegions(graphs, options.tokensPerBatch, training, rankBytes,
+                           /*atLeast=*/true);
+  };
+  DYNA_ASSIGN_OR_RETURN(auto regions, atLeast(-1));
+  DYNA_ASSIGN_OR_RETURN(int64_t room, roomForRanks(session, need, local));
+  DYNA_ASSIGN_OR_RETURN(int64_t rankBytes,
+                        chooseRankBytes(options, room,
+                                        held + sumOf(local, regions.bytes),
+                                        local.size(), processes));
+  if (isSaid) {
+    DYNA_ASSIGN_OR_RETURN(regions,
+                          sizeStepRegions(graphs, options.tokensPerBatch,
+                                          training, rankBytes, false));
+  } else if (rankBytes >= 0) {
+    DYNA_ASSIGN_OR_RETURN(regions,
+                          fitRegions(atLeast, local, room - held, rankBytes));
+  }
+  if (regions.isLimited && !isSaid) {
+    DYNA_RETURN_IF_ERROR(refuseIfDeterministic(options));
+    session.notes.push_back(
+        "the memory there is limits plans, which may so differ from run to "
+        "run; --rank-memory says what a rank may take");
+  }
+  const int64_t bytes = sumOf(local, regions.bytes);
+  if (isSaid && held + bytes > room) {
+    DYNA_ASSIGN_OR_RETURN(const StepRegions least, atLeast(0));
+    // Where sizes of micro-batches are open, less memory makes them smaller.
+    need.isLowered =
+        held + (session.home.isSizeOpen ? 0 : sumOf(local, least.bytes)) < room;
+  }
+  session.batchBytes = need.batches;
+  DYNA_RETURN_IF_ERROR(checkRegions(
+      session, need, held, bytes, training,
+      startedThreads(options, static_cast<int64_t>(local.size()), threads)));
+  return regions;
+}
+
+} // namespace dyna

@@ -1,0 +1,52 @@
+//===- PlanSource.h - Where the plans of a run come from --------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRAIN_PLANSOURCE_H
+#define DYNA_RUNTIME_TRAIN_PLANSOURCE_H
+
+#include "runtime/train/plans/PlanAhead.h"
+#include "runtime/train/session/Session.h"
+
+namespace dyna {
+
+/// Gives every training step its plan, proven for the step's mini-batch.
+class PlanSource {
+public:
+  virtual ~PlanSource() = default;
+  /// Before any plan: of all steps that will be asked for, in whatever order, the
+  /// first.
+  virtual void startAt(int64_t step) {}
+  /// Sets the plan of a step that was read (its number, mini-batch and whether it
+  /// updates) and what it is predicted to take. Called from several threads at
+  /// once.
+  virtual Status plan(PlannedStep &step) = 0;
+  /// No plan is wanted any more: whoever waits for one fails soon.
+  virtual void stop() {}
+};
+
+/// Makes them in this process, from the mini-batch alone. `session` must outlive
+/// it.
+std::unique_ptr<PlanSource> planHere(const Session &session);
+
+/// Sets the plan of a step, made here, if it proves, and predicts it. With
+/// `mustUpdate` a plan that leaves its gradients does not prove.
+Status takePlan(const Session &session, plan::Plan plan, bool mustUpdate,
+                PlannedStep &step);
+
+/// The same of a step of several graphs.
+Status takePhases(const Session &session, plan::StepPlan plan, bool mustUpdate,
+                  PlannedStep &step);
+
+/// A plan of the session's graph, proven for a mini-batch, each rank within the
+/// memory that it has. With `mustUpdate` it is refused if it leaves its gradients.
+StatusOr<VerifiedPlan> provePlan(const Session &session, plan::Plan plan,
+                                 const MiniBatch &batch,
+                                 bool mustUpdate = false);
+
+/// Returns the rules that updates of the run's plans have to follow.
+UpdateRules updateRules(const Session &session, bool mustUpdate);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_TRAIN_PLANSOURCE_H

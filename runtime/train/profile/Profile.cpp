@@ -1,0 +1,427 @@
+//===- Profile.cpp - Measuring what layer functions take -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/profile/Profile.h"
+
+#include "runtime/abi/Random.h"
+#include "runtime/base/Guard.h"
+#include "runtime/base/Text.h"
+#include "runtime/plan/program/InstructionTable.h"
+#include "runtime/train/files/OutputPaths.h"
+#include "runtime/train/files/Progress.h"
+#include "runtime/train/flags/LearningRate.h"
+#include "runtime/train/flags/NamedStrategies.h"
+#include "runtime/train/open/Initialize.h"
+#include "runtime/train/open/OpenSession.h"
+#include "runtime/train/plans/PlanSource.h"
+#include "runtime/train/profile/MeasureLinks.h"
+#include "runtime/train/profile/ProfileFile.h"
+#include "runtime/train/session/Devices.h"
+#include "runtime/train/session/Session.h"
+#include "runtime/train/session/Signals.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <map>
+
+namespace dyna {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using plan::Instruction;
+
+/// More add little.
+constexpr int mostPasses = 9;
+/// Micro-batches off the grid.
+constexpr int heldOutShapes = 24;
+/// Of the time, for the first pass over the grid at most: the others take what is
+/// left.
+constexpr double firstShare = 0.8;
+
+/// What is run of a shape: the directions whose times count. A function is the same
+/// one in all passes.
+struct Pass {
+  plan::Recompute recompute;
+  bool splitBackward;
+  std::vector<cost::Direction> directions;
+};
+const Pass allPasses[] = {
+    {plan::RECOMPUTE_NONE, false, {cost::FORWARD, cost::BACKWARD}},
+    {plan::RECOMPUTE_SELECTIVE,
+     true,
+     {cost::FORWARD, cost::RECOMPUTE_SELECTIVE, cost::BACKWARD_INPUT,
+      cost::BACKWARD_WEIGHT}},
+    {plan::RECOMPUTE_FULL,
+     false,
+     {cost::FORWARD, cost::RECOMPUTE_FULL, cost::BACKWARD}},
+};
+
+class Profiler {
+public:
+  Profiler(Session &session, double seconds)
+      : session_(session), ranks_(*session.ranks), seconds_(seconds),
+        begin_(Clock::now()), scalars_(scalarsOf(session.options)) {}
+
+  /// False: a signal ended it.
+  StatusOr<bool> run();
+  const Profiled &profiled() const { return profiled_; }
+
+private:
+  static StepScalars scalarsOf(const TrainOptions &options) {
+    StepScalars scalars;
+    scalars.optimizer = optimizerAt(options, 0);
+    scalars.optimizer.learning_rate = 0;
+    return scalars;
+  }
+  double elapsed() const {
+    return std::chrono::duration<double>(Clock::now() - begin_).count();
+  }
+  /// Whether the time is up, or a signal came; all processes alike.
+  StatusOr<bool> isOver(double share);
+  Status runShape(const ProfileShape &shape, Measurements &into);
+  Status runUpdate();
+  Status timeAlgorithms(const std::vector<ProfileShape> &shapes);
+  Status runPlan(plan::Plan plan, const MiniBatch &batch,
+                 const std::vector<cost::Direction> &directions,
+                 Measurements &into);
+  void take(int rank, const plan::Plan &plan, const TraceRecorder &trace,
+            const MiniBatch &batch,
+            const std::vector<cost::Direction> &directions, Measurements &into);
+  Work workOf(const plan::Plan &plan, const Instruction &i,
+              const plan::LayerKind &kind, const MiniBatch &batch) const;
+  MiniBatch makeBatch(const ProfileShape &shape) const;
+  void showProgress(const std::string &what);
+
+  Session &session_;
+  RankTeam &ranks_;
+  const double seconds_;
+  const Clock::time_point begin_;
+  const StepScalars scalars_;
+  Profiled profiled_;
+  double shown_ = 0;
+  bool isStopped_ = false;
+};
+
+/// Every replica gets one such micro-batch.
+MiniBatch Profiler::makeBatch(const ProfileShape &shape) const {
+  MiniBatch batch;
+  const int64_t vocabulary = session_.model->manifest().facts().vocabulary();
+  for (int replica = 0; replica < session_.home.graph->replicas(); ++replica)
+    for (int64_t length : shape.lengths) {
+      Sample sample;
+      sample.id = static_cast<int64_t>(batch.samples.size());
+      for (int64_t i = 0; i < length; ++i) {
+        // Neighbours in tables would be too kind to caches.
+        uint64_t draw = dyna_mix64(batch.tokens + i);
+        auto token = static_cast<int32_t>(draw % vocabulary);
+        sample.tokens.push_back(token);
+        sample.targets.push_back(
+            i < length - shape.targetsOf(length) ? ignoreTarget : token);
+      }
+      batch.tokens += length;
+      batch.targets += shape.targetsOf(length);
+      batch.samples.push_back(std::move(sample));
+    }
+  return batch;
+}
+
+Work Profiler::workOf(const plan::Plan &plan, const Instruction &i,
+                      const plan::LayerKind &kind,
+                      const MiniBatch &batch) const {
+  Work work;
+  if (!isPerMicroBatch(i.op))
+    return work;
+  bool attends = kind.attention_flops_per_pair() > 0;
+  for (const plan::Segment &segment :
+       plan.microBatches[i.microBatch].segments) {
+    const std::vector<int32_t> &targets = batch.samples[segment.sample].targets;
+    work.tokens += segment.length;
+    work.pairs += attends ? visiblePairs(kind, segment.length) : 0;
+    if (kind.flops_per_target() > 0)
+      work.targets +=
+          std::count_if(targets.begin() + segment.begin,
+                        targets.begin() + segment.begin + segment.length,
+                        [](int32_t target) { return target != ignoreTarget; });
+  }
+  return work;
+}
+
+/// The slices of a trace are those of the program's instructions, in order.
+void Profiler::take(int rank, const plan::Plan &plan,
+                    const TraceRecorder &trace, const MiniBatch &batch,
+                    const std::vector<cost::Direction> &directions,
+                    Measurements &into) {
+  const Strategy &strategy = session_.home.graph->strategy();
+  const auto &instructions = plan.ranks[rank].instructions;
+  size_t next = 0;
+  double before = 0; // when the last one ended
+  for (const TraceSlice &slice : trace.slices()) {
+    if (slice.isInner || next == instructions.size())
+      continue;
+    if (next > 0)
+      profiled_.between.push_back(slice.beginSeconds - before);
+    before = slice.endSeconds;
+    const Instruction &i = instructions[next++];
+    cost::Direction direction = directionOf(roleOf(i));
+    if (std::find(directions.begin(), directions.end(), direction) ==
+        directions.end())
+      continue;
+    const plan::LayerKind &kind = session_.model->kind(i.layer);
+    const bool waits =
+        strategy.tp > 1 && !session_.home.graph->replicaView(rank)
+                                .exchanges(i.layer, roleOf(i))
+                                .empty();
+    into.add({kind.name(), strategy.tp, strategy.sp, direction},
+             workOf(plan, i, kind, batch), {slice.seconds(), slice.coreSeconds},
+             waits);
+    const double seconds =
+        waits || slice.coreSeconds < 0 ? slice.seconds() : slice.coreSeconds;
+    if (seconds > 0)
+      profiled_.flopRate = std::max(profiled_.flopRate, slice.flops / seconds);
+  }
+}
+
+Status Profiler::runPlan(plan::Plan plan, const MiniBatch &batch,
+                         const std::vector<cost::Direction> &directions,
+                         Measurements &into) {
+  for (auto &trace : session_.traces)
+    trace->clear();
+  DYNA_ASSIGN_OR_RETURN(VerifiedPlan verified,
+                        provePlan(session_, std::move(plan), batch));
+  StepResult result;
+  const double begin = elapsed();
+  DYNA_RETURN_IF_ERROR(ranks_.run(verified, batch, scalars_, result));
+  const double took = elapsed() - begin;
+  // What the longest rank is not in its instructions.
+  double inside = 0;
+  for (const auto &trace : session_.traces)
+    if (const auto &slices = trace->slices(); !slices.empty()) {
+      double end = 0;
+      for (const TraceSlice &slice : slices)
+        end = std::max(end, slice.endSeconds);
+      inside = std::max(inside, end - slices.front().beginSeconds);
+    }
+  profiled_.around.push_back(std::max(0.0, took - inside));
+  for (size_t local = 0; local < session_.traces.size(); ++local)
+    take(ranks_.firstRank() + static_cast<int>(local), verified.plan(),
+         *session_.traces[local], batch, directions, into);
+  return Status::ok();
+}
+
+Status Profiler::runShape(const ProfileShape &shape, Measurements &into) {
+  MiniBatch batch = makeBatch(shape);
+  for (const Pass &pass : allPasses) {
+    // What a loss with few targets takes, the first pass tells.
+    if (shape.targetShare < 100 && pass.recompute != plan::RECOMPUTE_NONE)
+      continue;
+    PlanOptions options = session_.home.options;
+    options.recompute = {pass.recompute};
+    options.splitBackward = pass.splitBackward;
+    options.update = false;
+    // Those that follow sizes alone leave the micro-batch whole.
+    options.batching = Batching::Tokens;
+    options.maxTokensPerMicroBatch = shape.tokens();
+    DYNA_ASSIGN_OR_RETURN(plan::Plan plan,
+                          session_.home.planner->training(
+                              batch.lengths(), batch.targets, options));
+    DYNA_RETURN_IF_ERROR(
+        runPlan(std::move(plan), batch, pass.directions, into));
+  }
+  return Status::ok();
+}
+
+/// Gradients have piled up, which this clears.
+Status Profiler::runUpdate() {
+  DYNA_ASSIGN_OR_RETURN(plan::Plan plan, session_.home.planner->update());
+  return runPlan(std::move(plan), MiniBatch(), {cost::UPDATE, cost::GRAD_NORM},
+                 profiled_.grid);
+}
+
+StatusOr<bool> Profiler::isOver(double share) {
+  DYNA_ASSIGN_OR_RETURN(auto marks, ranks_.any({stopSignal() != 0,
+                                                elapsed() > share * seconds_}));
+  isStopped_ |= marks[0];
+  return marks[0] || marks[1];
+}
+
+void Profiler::showProgress(const std::string &what) {
+  constexpr double secondsBetweenLines = 10;
+  if (session_.options.noProgress || !session_.writesFiles() ||
+      elapsed() < shown_)
+    return;
+  sayLine(formatText("profile: %s, %.0f s of at most about %.0f s", what,
+                     elapsed(), seconds_));
+  shown_ = elapsed() + secondsBetweenLines;
+}
+
+/// With --algorithms: functions are those of a run that has had all these sizes.
+Status Profiler::timeAlgorithms(const std::vector<ProfileShape> &shapes) {
+  if (session_.options.algorithms.empty())
+    return Status::ok();
+  Measurements warmUp;
+  for (const ProfileShape &shape : shapes)
+    DYNA_RETURN_IF_ERROR(runShape(shape, warmUp));
+  for (Device *device : session_.devices) {
+    const auto deadline =
+        Clock::now() + std::chrono::seconds(session_.options.timeout);
+    DYNA_ASSIGN_OR_RETURN(std::string note,
+                          dyna_device_kind.timeAlgorithms(*device, deadline));
+    if (!note.empty() && !session_.options.noProgress)
+      sayLine("profile: " + note);
+  }
+  return Status::ok();
+}
+
+StatusOr<bool> Profiler::run() {
+  const int64_t most = session_.home.options.maxTokensPerMicroBatch;
+  const int64_t positions = session_.model->manifest().facts().positions();
+  const std::vector<ProfileShape> shapes = profileGrid(most, positions);
+  // Code that libraries make for shapes, pages, clocks: not of the first point.
+  Measurements warmUp;
+  DYNA_RETURN_IF_ERROR(runShape(shapes.front(), warmUp));
+  DYNA_RETURN_IF_ERROR(timeAlgorithms(shapes));
+  int updates = 0;
+  auto run = [&](const ProfileShape &shape, int pass) -> Status {
+    showProgress(formatText("pass %d, micro-batches of %d tokens", pass + 1,
+                            shape.tokens()));
+    if (updates++ % 8 == 0)
+      DYNA_RETURN_IF_ERROR(runUpdate());
+    for (int i = repeatsOf(shape); i > 0; --i)
+      DYNA_RETURN_IF_ERROR(runShape(shape, shape.isHeldOut ? profiled_.heldOut
+                                                           : profiled_.grid));
+    return Status::ok();
+  };
+  // All of the grid first, should time not be enough for more.
+  DYNA_ASSIGN_OR_RETURN(
+      profiled_.passes,
+      runProfile(shapes, 0, 1, [&] { return isOver(firstShare); }, run));
+  // No larger ones than the grid came to: beyond it nobody has measured. Then
+  // both in turn, so that the machine is the same for both.
+  const bool isWhole = profiled_.passes.passes > 0;
+  std::vector<ProfileShape> more = randomShapes(
+      heldOutShapes,
+      isWhole ? most : shapes[profiled_.passes.reached - 1].tokens(), positions,
+      1);
+  if (isWhole)
+    more.insert(more.end(), shapes.begin(), shapes.end());
+  if (!isStopped_) {
+    DYNA_ASSIGN_OR_RETURN(
+        ProfilePasses joint,
+        runProfile(more, 1, mostPasses - 1, [&] { return isOver(1); }, run));
+    if (isWhole)
+      profiled_.passes.passes += joint.passes;
+  }
+  return !isStopped_;
+}
+
+/// The layers of each kind that a stage has, about.
+int layersOfStage(const Model &model, int stages) {
+  std::map<int, int> counts;
+  int most = 0;
+  for (int layer = 0; layer < model.layers(); ++layer)
+    most = std::max(most, ++counts[model.manifest().layers(layer).kind()]);
+  return std::max(1, (most + stages - 1) / stages);
+}
+
+/// Its own ranks, each with all layers.
+StatusOr<Strategy> profiledStrategy(const Model &model,
+                                    const TrainOptions &options, int &stages) {
+  Strategy strategy;
+  if (!options.strategy.empty()) {
+    DYNA_ASSIGN_OR_RETURN(auto known, namedTexts(model, options.strategies));
+    DYNA_ASSIGN_OR_RETURN(strategy, findStrategy(options.strategy, known));
+  }
+  stages = strategy.pp;
+  Strategy profiled;
+  profiled.dp = strategy.dp * strategy.pp;
+  profiled.tp = strategy.tp;
+  profiled.sp = strategy.sp;
+  return profiled;
+}
+
+Status profileSession(Session &session, const CostsBefore &before,
+                      int &stoppedBy) {
+  catchStopSignals();
+  DYNA_RETURN_IF_ERROR(initializeParameters(
+      *session.ranks, static_cast<uint64_t>(session.options.seed),
+      session.device().team()));
+  DYNA_RETURN_IF_ERROR(castParameters(*session.ranks));
+  Profiler profiler(session,
+                    static_cast<double>(session.options.profileSeconds));
+  DYNA_ASSIGN_OR_RETURN(bool isWhole, profiler.run());
+  if (!isWhole) {
+    stoppedBy = stopSignal() != 0 ? stopSignal() : SIGTERM;
+    sayLine("stopped by a signal: no costs were written");
+    return Status::ok();
+  }
+  DYNA_ASSIGN_OR_RETURN(auto hosts, findHosts(*session.ranks));
+  DYNA_ASSIGN_OR_RETURN(
+      MeasuredLinks links,
+      measureLinks(*session.ranks, hosts, before.table.cluster()));
+  return session.writesFiles()
+             ? writeProfile(session, profiler.profiled(), links, before)
+             : Status::ok();
+}
+
+} // namespace
+
+StatusOr<Model> thinModel(const Model &model, int most) {
+  const plan::Manifest &whole = model.manifest();
+  plan::Manifest thin = whole;
+  thin.clear_layers();
+  thin.clear_parameters();
+  std::map<int, int> layersOf, parameterOf;
+  for (int l = 0; l < whole.layers_size(); ++l) {
+    const plan::Layer &layer = whole.layers(l);
+    bool isEnd = l == 0 || l + 1 == whole.layers_size();
+    if (++layersOf[layer.kind()] > most && !isEnd)
+      continue;
+    plan::Layer &kept = *thin.add_layers();
+    kept = layer;
+    kept.clear_producers();
+    if (thin.layers_size() > 1)
+      kept.add_producers(thin.layers_size() - 2);
+    for (int &parameter : *kept.mutable_parameters()) {
+      auto [place, isNew] =
+          parameterOf.insert({parameter, thin.parameters_size()});
+      if (isNew)
+        *thin.add_parameters() = whole.parameters(parameter);
+      parameter = place->second;
+    }
+  }
+  thin.set_hash(manifestHash(thin));
+  StatusOr<Model> made = Model::create(std::move(thin));
+  return made.isOk() ? std::move(made) : Model::create(whole);
+}
+
+Status profile(const dyna_program &program, const Model &model,
+               TrainOptions options, int &stoppedBy) {
+  // What openSession asks for; no sample is read.
+  options.data = {"synthetic:equal=64:documents=1"};
+  options.planAhead = 0;
+  options.splitBackward = true; // the plan that needs most memory
+  options.recompute = "none";
+  options.inFlight = 1;
+  DYNA_RETURN_IF_ERROR(resolveOptions(options));
+  DYNA_RETURN_IF_ERROR(checkOutputPaths(options));
+  int stages = 1;
+  DYNA_ASSIGN_OR_RETURN(Strategy strategy,
+                        profiledStrategy(model, options, stages));
+  options.strategy = strategy.ranks() > 1 ? describeStrategy(strategy) : "";
+  DYNA_ASSIGN_OR_RETURN(CostsBefore before,
+                        readCostsBefore(options.profile, model));
+  DYNA_ASSIGN_OR_RETURN(Model thin,
+                        thinModel(model, layersOfStage(model, stages)));
+  Session session;
+  DYNA_RETURN_IF_ERROR(
+      openSession(program, thin, options, true, nullptr, session));
+  Status status =
+      guarded([&] { return profileSession(session, before, stoppedBy); });
+  if (!status.isOk())
+    session.ranks->abort(status);
+  return status;
+}
+
+} // namespace dyna

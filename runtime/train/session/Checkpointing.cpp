@@ -1,0 +1,418 @@
+//===- Checkpointing.cpp - Saving, loading and resuming runs --------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/session/Checkpointing.h"
+
+#include "runtime/base/JsonReader.h"
+#include "runtime/base/Printable.h"
+#include "runtime/base/Text.h"
+#include "runtime/checkpoint/FamilyNames.h"
+#include "runtime/train/files/SavedConfig.h"
+
+#include <algorithm>
+#include <map>
+
+namespace dyna {
+namespace {
+
+DType masterDType(const Model &model) {
+  return model.masterType() == plan::F64 ? DType::F64 : DType::F32;
+}
+
+std::vector<int64_t> shapeOf(const plan::Parameter &parameter) {
+  return {parameter.shape().begin(), parameter.shape().end()};
+}
+
+/// The parameters as tensors without data.
+std::vector<TensorView> parameterViews(const Model &model,
+                                       const std::string &suffix) {
+  std::vector<TensorView> tensors;
+  for (int p = 0; p < model.parameters(); ++p)
+    tensors.push_back({model.parameter(p).name() + suffix, masterDType(model),
+                       shapeOf(model.parameter(p)), nullptr});
+  return tensors;
+}
+
+std::vector<ParameterSlot> parameterSlots(const Model &model) {
+  std::vector<ParameterSlot> slots;
+  for (int p = 0; p < model.parameters(); ++p)
+    slots.push_back({model.parameter(p).name(), shapeOf(model.parameter(p)),
+                     masterDType(model), nullptr});
+  return slots;
+}
+
+/// Where the rows of an imported part go.
+TakeRows writeTo(RankTeam &ranks, ParameterPart part) {
+  return [&ranks, part](size_t slot, int64_t begin, int64_t end,
+                        const void *rows) {
+    return ranks.writeRows(static_cast<int>(slot), part, {begin, end}, rows);
+  };
+}
+
+/// The tensors of a checkpoint one after another, in the order of its files,
+/// which is the same on all processes: each hands over its rows, and that of
+/// rank 0 writes what comes in. Nothing is ever there as a whole but a tensor
+/// that is joined or transposed.
+class TensorStream {
+public:
+  TensorStream(RankTeam &ranks) : ranks_(ranks) {}
+
+  Status prepare(CheckpointContents &contents) {
+    const Model &model = ranks_.model();
+    parameters_ = parameterViews(model, "");
+    DYNA_ASSIGN_OR_RETURN(
+        auto stored,
+        storedTensors(parseFamily(model.manifest().facts().family()),
+                      parameters_));
+    std::vector<Entry> entries;
+    for (const StoredTensor &tensor : stored)
+      entries.push_back({tensor, ParameterPart::Master});
+    add(entries, contents.model);
+    entries.clear();
+    const std::pair<const char *, ParameterPart> moments[] = {
+        {".m", ParameterPart::FirstMoment},
+        {".v", ParameterPart::SecondMoment}};
+    for (auto [suffix, part] : moments)
+      for (TensorView &tensor : parameterViews(model, suffix))
+        entries.push_back(
+            {{tensor, {entries.size() % parameters_.size()}, false}, part});
+    add(entries, contents.optimizer);
+    contents.give = [this](const TensorView &tensor, const TakeBytes &take) {
+      return next_ < order_.size() &&
+                     order_[next_].stored.view.name == tensor.name
+                 ? giveNext(take)
+                 : Status::internal("tensor " + tensor.name +
+                                    " was asked for out of turn");
+    };
+    return Status::ok();
+  }
+
+  /// What nobody asked for, be it that another process writes or that writing
+  /// has failed: the others wait for these rows.
+  Status giveRest() {
+    while (next_ < order_.size())
+      DYNA_RETURN_IF_ERROR(
+          giveNext([](const void *, size_t) { return Status::ok(); }));
+    return Status::ok();
+  }
+
+private:
+  struct Entry {
+    StoredTensor stored;
+    ParameterPart part;
+  };
+
+  /// The tensors of one file, which have different names.
+  void add(const std::vector<Entry> &entries, std::vector<TensorView> &file) {
+    std::map<std::string, const Entry *> byName;
+    for (const Entry &entry : entries) {
+      byName[entry.stored.view.name] = &entry;
+      file.push_back(entry.stored.view);
+    }
+    sortAsInFiles(file);
+    for (const TensorView &tensor : file)
+      order_.push_back(*byName.at(tensor.name));
+  }
+
+  Status giveNext(const TakeBytes &take) {
+    const Entry &entry = order_[next_++];
+    const StoredTensor &stored = entry.stored;
+    Status taken;
+    std::vector<unsigned char> whole;
+    if (!stored.isPlain() && ranks_.hasRankZero())
+      whole.resize(*tensorBytes(stored.view.type, stored.view.shape));
+    for (size_t member : stored.members) {
+      int p = static_cast<int>(member);
+      for (RowRange rows : ranks_.rowChunks(p, entry.part)) {
+        size_t bytes = rows.count() * ranks_.model().rowElements(p) *
+                       dtypeBytes(stored.view.type);
+        rows_.resize(bytes);
+        DYNA_RETURN_IF_ERROR(
+            ranks_.readRows(p, entry.part, rows, rows_.data()));
+        if (!ranks_.hasRankZero())
+          continue;
+        if (!stored.isPlain())
+          placeRows(stored, parameters_, member, rows.begin, rows.end,
+                    rows_.data(), whole.data());
+        else if (taken.isOk())
+          taken = take(rows_.data(), bytes);
+      }
+    }
+    return whole.empty() ? taken : take(whole.data(), whole.size());
+  }
+
+  RankTeam &ranks_;
+  std::vector<TensorView> parameters_;
+  std::vector<Entry> order_;
+  size_t next_ = 0;
+  std::vector<unsigned char> rows_;
+};
+
+/// One of the two moments, as its suffix and part. The file holds both, which
+/// importTensors would call foreign, so each is looked up by name.
+Status writeMoment(RankTeam &ranks, ParameterPart part,
+                   const std::string &suffix, const SafetensorsFile &file) {
+  std::vector<ParameterSlot> slots = parameterSlots(ranks.model());
+  for (size_t p = 0; p < slots.size(); ++p) {
+    std::string name = slots[p].name + suffix;
+    const TensorView *tensor = file.find(name);
+    if (!tensor || tensor->shape != slots[p].shape || !isFloat(tensor->type))
+      return Status::invalidArgument(
+          file.name() + ": the optimizer state '" + name +
+          "' is missing or of another shape; this checkpoint is of another "
+          "model");
+    DYNA_RETURN_IF_ERROR(
+        importRows(file, *tensor, slots, p, writeTo(ranks, part)));
+  }
+  return Status::ok();
+}
+
+} // namespace
+
+std::string RunState::toJson() const {
+  std::string text =
+      formatText("{\"format\": 1, \"step\": %d, \"seed\": %d, "
+                 "\"model_hash\": %s,\n \"cursor\": %s,\n \"skipped\": %d, "
+                 "\"held_out\": %s, \"costs\": %s,\n \"arguments\": [",
+                 step, seed, quoteJson(modelHash), cursor.toJson(), skipped,
+                 quoteJson(heldOut), quoteJson(costs));
+  for (size_t i = 0; i < arguments.size(); ++i)
+    text += (i ? ",\n  " : "\n  ") + quoteJson(arguments[i]);
+  return text + "]}\n";
+}
+
+StatusOr<RunState> RunState::fromJson(const std::string &text) {
+  StatusOr<JsonValue> value = parseJson(text);
+  if (!value.isOk())
+    return Status::invalidArgument("state.json: " + value.status().message());
+  auto missing = [](const char *key) {
+    return Status::invalidArgument(
+        std::string("state.json has no valid \"") + key +
+        "\": this checkpoint cannot be resumed, use --load");
+  };
+  RunState state;
+  if (value->findInteger("format") != std::optional<int64_t>(1))
+    return missing("format");
+  auto step = value->findInteger("step"), seed = value->findInteger("seed");
+  if (!step || *step < 0)
+    return missing("step");
+  if (*step > mostSteps)
+    return Status::invalidArgument(
+        formatText("state.json is of step %d, but a run has at most %d: this "
+                   "checkpoint cannot be resumed, use --load",
+                   *step, mostSteps));
+  if (!seed)
+    return missing("seed");
+  state.step = *step;
+  state.seed = *seed;
+  if (const JsonValue *hash = value->find("model_hash");
+      hash && hash->isString())
+    state.modelHash = hash->text;
+  // Earlier versions did not store these.
+  if (value->find("skipped")) {
+    auto skipped = value->findInteger("skipped");
+    if (!skipped || *skipped < 0 || *skipped > state.step)
+      return missing("skipped");
+    state.skipped = *skipped;
+  }
+  if (const JsonValue *heldOut = value->find("held_out");
+      heldOut && heldOut->isString())
+    state.heldOut = heldOut->text;
+  if (const JsonValue *costs = value->find("costs"); costs && costs->isString())
+    state.costs = costs->text;
+  const JsonValue *arguments = value->find("arguments");
+  if (!arguments || !arguments->isArray())
+    return missing("arguments");
+  for (const JsonValue &argument : arguments->items) {
+    if (!argument.isString())
+      return missing("arguments");
+    state.arguments.push_back(argument.text);
+  }
+  const JsonValue *cursor = value->find("cursor");
+  if (!cursor || !cursor->isObject())
+    return missing("cursor");
+  StatusOr<DataCursor> place = DataCursor::fromJson(*cursor);
+  if (!place.isOk())
+    return Status::invalidArgument("state.json: " + place.status().message());
+  state.cursor = *place;
+  return state;
+}
+
+/// Of what is computed: how much memory functions work in, and which tables of
+/// micro-batches they ask for, is another matter,
+/// and differs between targets.
+std::string modelHashText(const Model &model) {
+  plan::Manifest computed = model.manifest();
+  computed.clear_batch_tables();
+  auto clear = [](auto *kinds) {
+    for (plan::LayerKind &kind : *kinds)
+      for (plan::LayerKind::Role &role : *kind.mutable_roles())
+        role.clear_workspace();
+  };
+  clear(computed.mutable_kinds());
+  for (plan::TensorDegree &degree : *computed.mutable_degrees())
+    clear(degree.mutable_kinds());
+  return formatText("%016x", manifestHash(computed));
+}
+
+std::vector<int64_t> checkpointBytes(const Model &model) {
+  constexpr int64_t headerBytes = 1 << 14, entryBytes = 512;
+  int64_t header = headerBytes + entryBytes * model.parameters();
+  int64_t part = model.totalElements() * elementBytes(model.masterType());
+  return {header + part, 2 * (header + part)};
+}
+
+int64_t checkpointBufferBytes(const Model &model) {
+  std::vector<TensorView> parameters = parameterViews(model, "");
+  auto stored =
+      storedTensors(parseFamily(model.manifest().facts().family()), parameters);
+  int64_t whole = 0, rows = 0;
+  if (stored.isOk())
+    for (const StoredTensor &tensor : *stored) {
+      int64_t bytes = *tensorBytes(tensor.view.type, tensor.view.shape);
+      rows = std::max(rows, std::min(bytes, kRowChunkBytes));
+      if (!tensor.isPlain())
+        whole = std::max(whole, bytes);
+    }
+  // Rows as they are stored, turned, and on their way from or to a rank; of a
+  // file that is read, the pages that they come from.
+  return whole + 4 * rows;
+}
+
+Status saveRun(CheckpointStore *store, RankTeam &ranks, const RunState &state,
+               std::optional<int32_t> endToken) {
+  CheckpointContents contents;
+  TensorStream tensors(ranks);
+  DYNA_RETURN_IF_ERROR(tensors.prepare(contents));
+  contents.step = state.step;
+  contents.state = state.toJson();
+  contents.config = savedConfig(ranks.model().manifest().facts().config_json(),
+                                masterDType(ranks.model()), endToken);
+  Status saved = store ? store->save(contents) : Status::ok();
+  DYNA_RETURN_IF_ERROR(tensors.giveRest());
+  return saved;
+}
+
+/// Dropout and initial values are none of them: they are chosen anew for every
+/// run that starts from a model.
+static constexpr const char *computingFields[] = {
+    "model_type",
+    "n_head",
+    "n_embd",
+    "n_inner",
+    "activation_function",
+    "layer_norm_epsilon",
+    "scale_attn_weights",
+    "scale_attn_by_inverse_layer_idx",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "hidden_size",
+    "intermediate_size",
+    "hidden_act",
+    "rms_norm_eps",
+    "rope_theta",
+    "rope_scaling",
+    "rope_parameters",
+    "attention_bias",
+    "mlp_bias",
+    "tie_word_embeddings"};
+
+static bool isSame(const JsonValue &a, const JsonValue &b) {
+  return a.kind == JsonValue::Kind::Number && b.kind == a.kind
+             ? a.number == b.number
+             : writeJson(a) == writeJson(b);
+}
+
+std::string otherConfig(const Checkpoint &checkpoint, const Model &model) {
+  StatusOr<JsonValue> there = parseJson(checkpoint.config);
+  StatusOr<JsonValue> here = parseJson(model.manifest().facts().config_json());
+  if (!there.isOk() || !here.isOk())
+    return "";
+  std::string text;
+  for (const char *name : computingFields) {
+    const JsonValue *a = there->find(name), *b = here->find(name);
+    if (!a || !b || a->kind == JsonValue::Kind::Null ||
+        b->kind == JsonValue::Kind::Null || isSame(*a, *b))
+      continue;
+    text += (text.empty() ? "" : ", ") + std::string(name) + " is " +
+            printable(writeJson(*a)) + " there and " +
+            printable(writeJson(*b)) + " here";
+  }
+  return text;
+}
+
+std::vector<std::string> loadingNotes(const Checkpoint &checkpoint,
+                                      const Model &model) {
+  std::vector<std::string> notes = checkpoint.notes;
+  if (std::string other = otherConfig(checkpoint, model); !other.empty())
+    notes.push_back("the config.json of " + checkpoint.path +
+                    " is that of another model: " + other +
+                    "; its parameters are used as this program computes");
+  DType kept = masterDType(model);
+  for (const TensorView &tensor : checkpoint.model.tensors())
+    if (isFloat(tensor.type) && dtypeBytes(tensor.type) > dtypeBytes(kept)) {
+      notes.push_back(formatText(
+          "%s holds parameters as %s (%s), which are rounded to %s, as this "
+          "model keeps them",
+          checkpoint.path, dtypeName(tensor.type), tensor.name,
+          dtypeName(kept)));
+      break;
+    }
+  return notes;
+}
+
+/// Of elements whose exponents are the bits of `Word` in the mask.
+template <typename Word, Word exponents>
+static bool areFinite(const void *values, int64_t count) {
+  const auto *at = static_cast<const unsigned char *>(values);
+  unsigned found = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    Word bits;
+    std::memcpy(&bits, at + i * int64_t(sizeof bits), sizeof bits);
+    found |= (bits & exponents) == exponents;
+  }
+  return found == 0;
+}
+
+static bool areFinite(DType type, const void *values, int64_t count) {
+  return type == DType::F64
+             ? areFinite<uint64_t, 0x7FF0000000000000>(values, count)
+             : areFinite<uint32_t, 0x7F800000>(values, count);
+}
+
+Status loadModel(const Checkpoint &checkpoint, RankTeam &ranks,
+                 std::string &notFinite) {
+  const Model &model = ranks.model();
+  TakeRows write = writeTo(ranks, ParameterPart::Master);
+  auto look = [&](size_t slot, int64_t begin, int64_t end, const void *rows) {
+    int p = static_cast<int>(slot);
+    int64_t count = (end - begin) * model.rowElements(p);
+    if (notFinite.empty() && !areFinite(masterDType(model), rows, count))
+      notFinite = model.parameter(p).name();
+    return write(slot, begin, end, rows);
+  };
+  return importTensors(parseFamily(model.manifest().facts().family()),
+                       checkpoint.model, parameterSlots(model), look);
+}
+
+std::string notFiniteWarning(const Checkpoint &checkpoint,
+                             const std::string &notFinite) {
+  return checkpoint.path + " holds values that are NaN or infinite (in '" +
+         notFinite +
+         "'): losses will not be finite either; use an earlier checkpoint";
+}
+
+Status loadOptimizer(const Checkpoint &checkpoint, RankTeam &ranks) {
+  if (!checkpoint.canResume())
+    return Status::invalidArgument(
+        checkpoint.path +
+        " holds a model but no optimizer state: start from it with --load");
+  DYNA_RETURN_IF_ERROR(writeMoment(ranks, ParameterPart::FirstMoment, ".m",
+                                   *checkpoint.optimizer));
+  return writeMoment(ranks, ParameterPart::SecondMoment, ".v",
+                     *checkpoint.optimizer);
+}
+
+} // namespace dyna

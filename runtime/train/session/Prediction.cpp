@@ -1,0 +1,133 @@
+//===- Prediction.cpp - Predicted beside measured -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/session/Prediction.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/planner/report/StepReport.h"
+#include "runtime/sim/PlanTimes.h"
+#include "runtime/sim/PlanTrace.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace dyna {
+
+/// What all ranks of this runtime are.
+static SimulationOptions ofHosts() {
+  SimulationOptions options;
+  options.ranks = SimulationOptions::Ranks::Host;
+  return options;
+}
+
+StatusOr<std::optional<PlanReport>>
+predictStep(const Session &session, const plan::Plan &plan,
+            const std::vector<int64_t> &lengths) {
+  if (!session.hasCosts())
+    return std::optional<PlanReport>();
+  const CostModel &costs = session.home.planner->costs();
+  PlanWork work(*session.home.graph, plan, costs);
+  DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work, ofHosts()));
+  PlanReport report = reportPlan(*session.home.graph, plan, costs, work, times);
+  report.count(*session.model, plan, lengths);
+  return std::optional<PlanReport>(std::move(report));
+}
+
+StatusOr<std::optional<PlanReport>> predictPhases(const Session &session,
+                                                  const PlannedPhases &phases) {
+  if (!session.hasCosts())
+    return std::optional<PlanReport>();
+  const StepPlanner &planner = session.ranged->planner();
+  DYNA_ASSIGN_OR_RETURN(auto played,
+                        playPhases(planner, phases.step, ofHosts()));
+  return std::optional<PlanReport>(reportStep(planner, phases.step, played));
+}
+
+PlanReport reportMeasured(const Model &model, const PlannedPhases &phases,
+                          double seconds, const std::vector<RankUse> &uses) {
+  PlanReport report;
+  countPhases(report, model, phases.step);
+  report.seconds = seconds;
+  for (const RankUse &use : uses) {
+    report.rankBytes.push_back(use.peakBytes);
+    report.bound = std::max(report.bound, use.busySeconds);
+  }
+  return report;
+}
+
+PlanReport reportMeasured(const Session &session, const VerifiedPlan &plan,
+                          double seconds, const std::vector<RankUse> &uses) {
+  PlanReport report;
+  report.steps = 1;
+  report.seconds = seconds;
+  report.count(*session.model, plan.plan(), plan.lengths());
+  report.stages.resize(uses.empty() ? 0 : session.home.graph->stages());
+  for (const RankUse &use : uses) {
+    const int rank = static_cast<int>(report.rankBytes.size());
+    PlanReport::Stage &stage =
+        report.stages[session.home.graph->placeOf(rank).stage];
+    stage.busy = std::max(stage.busy, use.busySeconds);
+    stage.peakBytes = std::max(stage.peakBytes, use.peakBytes);
+    report.rankBytes.push_back(use.peakBytes);
+  }
+  return report;
+}
+
+StatusOr<double> tracePrediction(const Session &session, const plan::Plan &plan,
+                                 int64_t step, double begin,
+                                 TraceWriter &writer) {
+  PlanWork work(*session.home.graph, plan, session.home.planner->costs());
+  DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work, ofHosts()));
+  tracePlan(writer, {step, begin, session.home.graph->ranks(), "predicted"},
+            *session.home.graph, plan, work, times, /*ofHosts=*/true);
+  return begin + times.makespan;
+}
+
+StatusOr<double> tracePrediction(const Session &session,
+                                 const PlannedPhases &phases, int64_t step,
+                                 double begin, TraceWriter &writer) {
+  DYNA_ASSIGN_OR_RETURN(auto played, playPhases(session.ranged->planner(),
+                                                phases.step, ofHosts()));
+  return traceStep(writer,
+                   {step, begin, session.home.graph->ranks(), "predicted"},
+                   played, /*ofHosts=*/true);
+}
+
+void PredictionErrors::add(double predicted, double measured) {
+  if (predicted <= 0 || measured <= 0)
+    return;
+  errors_.push_back(std::abs(predicted - measured) / measured);
+  wrong_ += std::abs(predicted - measured);
+  measured_ += measured;
+}
+
+double PredictionErrors::mean() const {
+  return std::accumulate(errors_.begin(), errors_.end(), 0.0) /
+         static_cast<double>(std::max<size_t>(errors_.size(), 1));
+}
+
+double PredictionErrors::weighted() const {
+  return empty() ? 0 : wrong_ / measured_;
+}
+
+double PredictionErrors::p95() const {
+  if (errors_.empty())
+    return 0;
+  std::vector<double> sorted = errors_;
+  // The rank is the count's part, rounded up; in integers, as 0.95 is no number.
+  size_t place = (95 * sorted.size() + 99) / 100 - 1;
+  std::nth_element(sorted.begin(), sorted.begin() + static_cast<long>(place),
+                   sorted.end());
+  return sorted[place];
+}
+
+std::string PredictionErrors::describe(const char *thing,
+                                       const char *things) const {
+  return formatText("mean %.1f %%, p95 %.1f %%, over %d %s", 100 * mean(),
+                    100 * p95(), errors_.size(),
+                    errors_.size() == 1 ? thing : things);
+}
+
+} // namespace dyna

@@ -1,0 +1,85 @@
+//===- Session.h - One run of a compiled binary -----------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// What training and evaluation share: program, device, executor and data, set
+// up from the flags.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRAIN_SESSION_H
+#define DYNA_RUNTIME_TRAIN_SESSION_H
+
+#include "runtime/checkpoint/CheckpointStore.h"
+#include "runtime/data/BatchReader.h"
+#include "runtime/executor/RankTeam.h"
+#include "runtime/planner/graph/Planner.h"
+#include "runtime/train/flags/CommandLine.h"
+#include "runtime/train/session/RangedGraphs.h"
+
+#include <memory>
+
+namespace dyna {
+
+struct Session {
+  TrainOptions options;
+  const Model *model = nullptr;
+  const dyna_program *program = nullptr;
+  const dyna_variant *variant = nullptr;
+  /// Of the only rank, where devices have memory of their own; until the rank has
+  /// it.
+  std::unique_ptr<Device> opened;
+  /// Home's, the only one unless `ranged`.
+  PlannedGraph home;
+  /// Of --ranges beside home, in the order of their ranges; and what plans their
+  /// steps, once memory is shared out; null: there is one strategy.
+  std::vector<PlannedGraph> others;
+  std::optional<LengthRanges> ranges;
+  int homeRange = 0;
+  /// Until `ranged` has it.
+  std::optional<Orchestration> orchestration;
+  std::unique_ptr<RangedGraphs> ranged;
+  /// What was chosen, for people.
+  std::vector<std::string> notes;
+  /// One for each rank of this process; the first is also the loop's own.
+  std::vector<std::unique_ptr<TraceRecorder>> traces;
+  std::vector<Device *> devices; ///< owned by `ranks`
+  std::unique_ptr<RankTeam> ranks;
+  /// To train on and held out, where they are opened before anything else.
+  std::optional<std::pair<DatasetPointer, DatasetPointer>> documents;
+  SampleIndexPointer data;
+  SampleIndexPointer heldOut; ///< null: none
+  uint64_t run = 0;           ///< of --store: one number for all processes
+  int64_t dataBytes = 0;      ///< memory of both
+  int64_t fileBytes = 0;      ///< what saving and loading take for a while
+  int64_t batchBytes = 0;     ///< mini-batches on the way, by an estimate
+  int64_t programBytes = 0;   ///< the program and its libraries
+
+  /// Tokens of the longest sample that there may be: what the model's positions
+  /// and a rank's memory allow.
+  int64_t sampleLimit = 0;
+  BatchOptions batchOptions() const;
+  /// The next mini-batch to train on, padded and joined as the flags say; without
+  /// samples at the data's end.
+  StatusOr<MiniBatch> readBatch(BatchReader &reader) const;
+  /// All that this process takes: what --memory-limit limits, and the kernels' own
+  /// scratch.
+  int64_t peakBytes() const;
+  Device &device() const { return *devices.front(); }
+  /// Whether steps are predicted: by estimates alone they are not.
+  bool hasCosts() const {
+    return home.planner->costs().table().fingerprint() != 0;
+  }
+  /// Those of --costs, as checkpoints and other processes know them; empty: none.
+  std::string costsMark() const;
+  /// All graphs, by their ranges.
+  std::vector<PlannedGraph *> graphs();
+  /// The same with what they share; it lasts no longer than the orchestration.
+  StepGraphs stepGraphs();
+  /// Whether this process writes what a run leaves: metrics, checkpoints.
+  bool writesFiles() const { return ranks->hasRankZero(); }
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_TRAIN_SESSION_H

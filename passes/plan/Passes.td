@@ -188,4 +188,21 @@ def VerifyPlan : Pass<"dyna-verify-plan", "::mlir::ModuleOp"> {
                         "Plans may update without gradient norms, as runs with --no-gradient-norm do">];
 }
 
+def ReportMemory : Pass<"dyna-report-memory", "::mlir::ModuleOp"> {
+  let summary = "Prints the memory that a planned module needs.";
+  let description = [{
+    Persistent bytes of the model's parameters; for every layer the tiers; for every role the
+    workspace, next to the most bytes ever alive (which no packing can go below), as formulas in tokens
+    and as totals for the counts given. With a model and no keys of its own also the peak of a step
+    on one rank, for `s` samples of `tq` tokens together in one micro-batch: that of the plan that a
+    training binary makes. Changes nothing.
+  }];
+  let options = [
+    Option<"tq", "tq", "int64_t", "4096", "Query tokens of the totals">,
+    Option<"tkv", "tkv", "int64_t", "0", "Key/value tokens of the totals (0: as many as query tokens)">,
+    Option<"s", "s", "int64_t", "32", "Segments of the totals">,
+    Option<"json", "json", "bool", "false", "Print JSON instead of a table">,
+    Option<"output", "output", "std::string", "\"-\"", "File to write to (-: standard output)">];
+}
+
 #endif // DYNA_PASSES_PLAN_PASSES_TD

@@ -20,6 +20,8 @@ FOLDERS = {
 DIALECTS = ["dyna", "dist", "exec"]
 # codegen: what targets share, each target for itself, what joins them.
 CODEGEN = {"rows": 0, "layers": 1, "cpu": 2, "cuda": 2, "aot": 3}
+# Phases of passes/, lowest first; `Pipelines` is above all of them.
+PASSES = ["differentiate", "distribute", "memory", "plan", "orchestrate"]
 # Rooms of runtime/, lowest first.
 ROOMS = ["abi", "base", "layout", "plan", "cost", "sim", "planner", "device", "transport", "store", "data", "checkpoint",
          "executor", "train"]
@@ -62,6 +64,8 @@ def allowed(source, target):
         return mayInclude(here, there)
     if top == "dialects" and there[0] == "dialects":
         return DIALECTS.index(there[1]) <= DIALECTS.index(here[1])
+    if top == "passes" and there[0] == "passes":
+        return here[1] not in PASSES or there[1] in PASSES[:PASSES.index(here[1]) + 1]
     if top == "codegen" and there[0] == "codegen":
         return here[1] == there[1] or CODEGEN[there[1]] < CODEGEN[here[1]]
     if top == there[0]:

@@ -3,7 +3,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/memory/MemoryPlan.h"
-#include "passes/memory/Passes.h"
 #include "passes/plan/Passes.h"
 #include "runtime/base/OutputFile.h"
 #include "runtime/plan/graph/PersistentLayout.h"
@@ -15,7 +14,7 @@
 
 namespace mlir::dyna {
 #define GEN_PASS_DEF_REPORTMEMORY
-#include "passes/memory/Passes.h.inc"
+#include "passes/plan/Passes.h.inc"
 } // namespace mlir::dyna
 
 using namespace mlir;

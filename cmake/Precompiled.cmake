@@ -30,7 +30,7 @@ function(dyna_precompile target form)
       add_dependencies(${made} DynaDialectIncGen DistDialectIncGen)
     elseif(form STREQUAL tests)
       target_link_libraries(${made} PRIVATE GTest::gmock)
-      target_compile_options(${made} PRIVATE -O0)
+      target_compile_options(${made} PRIVATE -O0 -U_FORTIFY_SOURCE)
     endif()
     target_precompile_headers(${made} PRIVATE
       "$<$<COMPILE_LANGUAGE:CXX>:${CMAKE_SOURCE_DIR}/cmake/precompiled/${form}.h>")

@@ -10,6 +10,8 @@ import unittest
 import common
 
 NEEDED, RPATH, BIND_NOW, RUNPATH, FLAGS, FLAGS_1, STRTAB = 1, 15, 24, 29, 30, 0x6FFFFFFB, 5
+# The function that a failed assertion of libstdc++ calls.
+ASSERTION = "_ZSt21__glibcxx_assert_failPKciS0_S0_"
 LOAD, DYNAMIC, STACK, RELRO = 1, 2, 0x6474E551, 0x6474E552
 
 
@@ -17,7 +19,7 @@ class Elf:
     """The program headers and the dynamic section of a 64-bit file."""
 
     def __init__(self, path):
-        data = pathlib.Path(path).read_bytes()
+        self.data = data = pathlib.Path(path).read_bytes()
         self.type, = struct.unpack_from("<H", data, 16)
         place, = struct.unpack_from("<Q", data, 32)
         size, count = struct.unpack_from("<HH", data, 54)
@@ -37,6 +39,10 @@ class Elf:
         address, = self.entries[STRTAB]
         strings = next(address - begin + offset for begin, offset, length in loads if begin <= address < begin + length)
         self.text = lambda at: data[strings + at:data.index(b"\0", strings + at)].decode()
+
+    def names(self, word):
+        """Whether the file has a symbol or a string of this name."""
+        return word.encode() + b"\0" in self.data
 
     @property
     def paths(self):
@@ -73,6 +79,21 @@ class HardeningTest(unittest.TestCase):
         for path in programs:
             with self.subTest(path.name):
                 self.check(path)
+
+    def check_code(self, path, isPlain=False):
+        """Compiled so that faults of memory end the program: stacks, buffers of known size, containers."""
+        elf = Elf(path)
+        self.assertTrue(elf.names("__stack_chk_fail"), f"{path} has no stack protector")
+        # Not every program copies into a buffer whose size is known.
+        self.assertTrue(isPlain or elf.names("__memcpy_chk"), f"{path} has no fortified functions")
+        self.assertTrue(elf.names(ASSERTION), f"{path} does not check containers")
+
+    @unittest.skipIf(common.SANITIZERS, "sanitizers notice more")
+    def test_code_checks_itself(self):
+        for path, isPlain in ((common.DYNAC, False), (common.binary("gpt2"), False), (common.DYNA_OPT, True),
+                              (common.DYNA_TRANSLATE, True)):
+            with self.subTest(str(path)):
+                self.check_code(path, isPlain)
 
     def test_what_dynac_makes(self):
         self.check(common.DYNAC)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks format, layering, lengths of functions, limits of time in tests, lit tests and
+# Checks format, layering, lengths of functions, limits of time in tests, lit tests, text and
 # (with --tidy) clang-tidy:
 #   tools/lint.sh [--fix] [--tidy] [--build-dir DIR] [--jobs N]
 # The format is that of clang-format 22 (package clang-format-22), pinned so that two
@@ -43,6 +43,7 @@ python3 test/lint/check_layering.py . || failed=1
 python3 test/lint/check_lengths.py . || failed=1
 python3 test/lint/check_limits.py . || failed=1
 python3 test/lint/check_lit.py test || failed=1
+python3 test/lint/check_text.py . || failed=1
 if [ "$tidy" = 1 ]; then
   command -v run-clang-tidy-22 >/dev/null || { echo "lint: install clang-tidy-22" >&2; exit 2; }
   # Without commands for this tree every file would pass unread.

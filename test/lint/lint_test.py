@@ -28,6 +28,7 @@ CASES = [  # (what, file, text, arguments, a word of the message; None: accepted
     ("layering", "runtime/plan/model/B.h", '#include "runtime/executor/Executor.h"\n', [], "may not include"),
     ("long function", "runtime/plan/model/B.cpp", "int twice(int x) {\n" + "  x += 1;\n" * 60 + "  return x;\n}\n", [], "at most 60"),
     ("limit in seconds", "test/b_test.py", "process.wait(timeout=60)\n", [], "a limit in seconds"),
+    ("comment without a verb", "runtime/plan/model/B.h", "/// Of a plan.\nint twice(int x);\n", [], "without a verb"),
     ("dead check", "test/b.mlir", "// RUN: dyna-opt %s\n// CHECK: a\n", [], "CHECK"),
     ("clean for clang-tidy", None, None, ["--tidy"], None),
     ("use after a move", "runtime/plan/model/A.cpp", MOVED, ["--tidy"], "bugprone-use-after-move"),
@@ -45,7 +46,7 @@ def make_tree(root):
     for folder in ("dialects", "passes", "codegen", "frontends", "runtime", "tools", "test/lint", "build"):
         (root / folder).mkdir(parents=True)
     for name in ("tools/lint.sh", ".clang-format", ".clang-tidy", "test/lint/check_layering.py", "test/lint/check_lengths.py",
-                 "test/lint/check_limits.py", "test/lint/check_lit.py"):
+                 "test/lint/check_limits.py", "test/lint/check_lit.py", "test/lint/check_text.py"):
         shutil.copy(SOURCE / name, root / name)
     for name, text in CLEAN.items():
         path = root / name

@@ -12,17 +12,16 @@
 
 namespace dyna {
 
-/// While one instruction of a program runs, of the dynamic region.
+/// Use of a rank's dynamic region while one instruction runs.
 struct LiveMemory {
-  int64_t bytes = 0; ///< in blocks
-  /// Where the last of them ends: the region's size at the least, with the holes
-  /// that the places of blocks leave. Its maximum is what a program states as
-  /// `dynamicBytes`.
+  int64_t bytes = 0; ///< sum of the live blocks
+  /// End of the last live block, so holes between blocks count. The maximum over a
+  /// program is its `dynamicBytes`.
   int64_t end = 0;
 };
 
-/// Of all instructions of a rank; when each runs says PlanTimes. O(n log n) in
-/// blocks and instructions.
+/// Returns one entry for each instruction of a rank. PlanTimes says when each
+/// runs. O(n log n) in blocks and instructions.
 std::vector<LiveMemory> liveMemory(const ExecutableGraph &graph,
                                    const plan::Plan &plan, int rank);
 

@@ -1,35 +1,34 @@
-//===- PlanTimes.h - What a plan takes, before it runs -*- C++ -*-===//
+//===- PlanTimes.h - Simulates a plan on a cluster -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Plays a plan with the costs of its layers' functions and of the links between
-// ranks: every rank carries out its instructions one after another, and ranks
-// that exchange inside a function, or combine norms, meet there. A message, or an
-// exchange of parameters, begins when all its ranks have started it and what goes
-// the same way before it has ended; a wait ends with it.
+// The simulator uses the costs of layer functions and of links between ranks.
+// Every rank runs its instructions one after another. Ranks that exchange inside
+// a function, or combine norms, meet there. A message or an exchange of
+// parameters begins when all its ranks have started it. It also waits for the
+// transfer before it on the same line. A wait ends when its transfer ends.
 //
-// *Devices* have a stream for functions and others for exchanges, which go on
-// while functions run. *Host* ranks, those of this runtime, have no such stream: a
-// rank moves bytes only in waits and between instructions
-// (docs/decisions/0021-kernels-advance-exchanges.md). Who makes a transfer
-// possible, the last to start it, carries it out at once, unless one that takes
-// part sits in a wait: then that one does.
+// *Devices* have one stream for functions and others for exchanges. Exchanges
+// continue while functions run. *Host* ranks have no exchange stream: a rank
+// moves bytes only in waits and between instructions
+// (docs/decisions/0021-kernels-advance-exchanges.md). The last rank to start a
+// transfer carries it out at once. If another of its ranks sits in a wait, that
+// rank carries it out instead.
 //
-// Sharing. With `Sharing::None` a transfer takes what it takes alone. Else what is
-// under way at once shares links max-min fairly, from moment to moment: what one
-// transfer cannot use, because another of its links is full, the others on a link
-// get. Every device has a link inside
-// of its node and one out of it, with two directions each. `Nodes` lets messages
-// use all ports of a node, of which each then has an equal part: alone it is as
-// fast as the device's link inside, at most, and no slower than its own share when
-// all devices send.
+// Sharing. With `Sharing::None` every transfer is as fast as alone. Otherwise
+// concurrent transfers share links max-min fairly at every moment. A transfer that
+// is limited by another full link leaves the rest of its share to others. Every
+// device has one link inside its node and one that leaves it, with two directions
+// each. With `Nodes` a message may use all ports of a node. Concurrent messages
+// then have equal parts of the ports. A message is never faster than the device's
+// link inside the node, and never slower than the share of one port.
 //
-// The order in which each rank and each line does things is the plan's own. So
-// without sharing, and on devices, nothing ends earlier because something else
-// takes longer; where that is shared or moved by hosts, it may.
+// Each rank and each line keeps the order of the plan. On devices without
+// sharing, a longer task therefore never makes another task end earlier. With
+// sharing, or on hosts, it may.
 //
-// What no costs exist for takes no time: loads, casts, and norms that nobody has
-// measured.
+// Instructions without costs take no time: loads, casts, and norms without a
+// measurement.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,55 +44,56 @@ namespace dyna {
 
 struct SimulationOptions {
   enum class Ranks { Devices, Host };
-  /// What a device's exchanges wait for beside their ranks: `Lines`, what goes the
-  /// same way before them; `One`, all that their ranks have started before (one
-  /// communicator for everything; rule P11 of plans is that none then hangs).
+  /// Order of a device's exchanges. With `Lines` an exchange follows those before
+  /// it on its line. With `One` it follows all that its ranks started before, as
+  /// with one communicator. Rule P11 guarantees that no plan then hangs.
   enum class Streams { Lines, One };
   enum class Sharing { None, Devices, Nodes };
 
   Ranks ranks = Ranks::Devices;
   Streams streams = Streams::Lines;
   Sharing sharing = Sharing::None;
-  /// Messages of up to so many bytes are eager: they leave when they are sent,
-  /// whether or not the receiver has come; larger ones, and by default all, are
-  /// rendezvous. Of devices.
+  /// Largest eager message between devices, in bytes; -1: none. An eager message
+  /// leaves when it is sent. Larger ones wait for the receiver (rendezvous).
   int64_t eagerBytes = -1;
-  /// Every function takes 1 + `noise` * g times its seconds, g drawn from the
-  /// standard normal distribution, but never less than nothing.
+  /// Relative standard deviation of functions: each takes 1 + `noise` * g times its
+  /// seconds, at least 0. g is drawn from the standard normal distribution.
   double noise = 0;
-  /// One in so many functions (0: none) takes `delaySeconds` longer.
+  /// One function in `delayEvery` takes `delaySeconds` longer; 0: none does.
   int64_t delayEvery = 0;
   double delaySeconds = 0;
-  uint64_t seed = 0; ///< of both; the same one draws the same
+  uint64_t seed = 0; ///< for noise and delays; equal seeds draw equal numbers
 };
 
 struct RankTimes {
-  /// As many as the rank's program has: from when the rank comes to it.
+  /// One for each instruction of the program. It starts when the rank reaches it.
   std::vector<TaskTime> instructions;
   double busy = 0;    ///< seconds in functions
-  double copying = 0; ///< in which a host rank moves bytes
+  double copying = 0; ///< seconds in which a host rank moves bytes
 };
 
 struct PlanTimes {
-  double makespan = 0; ///< until the last rank has ended
+  double makespan = 0; ///< end of the last rank, in seconds
   std::vector<RankTimes> ranks;
-  /// Of each of PlanWork::transfers, from when bytes can move.
+  /// One for each of PlanWork::transfers. It starts when bytes can move.
   std::vector<TaskTime> transfers;
 
-  /// Seconds in which a rank waits for others, or has ended before them.
+  /// Seconds in which a rank waits for others or has already ended.
   double idle(int rank) const {
     return makespan - ranks[rank].busy - ranks[rank].copying;
   }
 };
 
-/// Fails with a rank that never ends, where ranks wait for each other.
-/// O(steps + transfers and their ranks); sharing takes, for each moment at which
-/// transfers begin or end, and each of the speeds that they then have, a step for
-/// everything that common links join with them, and a logarithm for each transfer.
+/// Simulates a plan. If ranks wait for each other, fails and names a rank that
+/// never ends.
+///
+/// O(steps + transfers and their ranks) without sharing. With sharing, every moment
+/// at which transfers begin or end costs more. For each distinct speed it visits all
+/// transfers that common links join with them. Each transfer costs O(log n) beside.
 StatusOr<PlanTimes> playPlan(const PlanWork &work,
                              const SimulationOptions &options = {});
 
-/// Of a plan that `verifyPlan` accepts for the graph.
+/// Simulates a plan that `verifyPlan` accepts for the graph.
 StatusOr<PlanTimes> timePlan(const ExecutableGraph &graph,
                              const plan::Plan &plan, const CostModel &costs,
                              const SimulationOptions &options = {});

@@ -1,4 +1,4 @@
-//===- PlanTrace.h - What would run when ------------------------*- C++ -*-===//
+//===- PlanTrace.h - Writes a simulated plan as a trace ----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -12,20 +12,20 @@
 
 namespace dyna {
 
-/// One step of several that a trace shows.
+/// Where a simulated step stands in a trace.
 struct TracedStep {
   int64_t step = 0;
-  double begin = 0;     ///< seconds, of the trace
-  int firstProcess = 0; ///< that of rank 0
-  std::string name;     ///< before the ranks' own; may be empty
-  int phase = -1;       ///< of a step of several graphs
+  double begin = 0;     ///< seconds from the start of the trace
+  int firstProcess = 0; ///< number of the process that shows rank 0
+  std::string name;     ///< prefix of the ranks' names; may be empty
+  int phase = -1;       ///< phase of a step with several graphs; -1: no phases
 };
 
-/// Writes a played plan as the executor writes one that ran: a slice for each
-/// instruction, live bytes, arrows from where a message starts to be sent to the
-/// wait that has received it. Devices have tracks beside: a stream for each line
-/// of transfers that starts here, with bytes. `work` and `times` are the plan's,
-/// `ofHosts` those of host ranks, which have no such streams.
+/// Writes a simulated plan in the form that the executor uses for a plan that ran.
+/// Every instruction is a slice. A counter shows live bytes. Arrows lead from the
+/// start of a message to the wait that received it. Devices also have a track for
+/// each line of transfers that starts there, with bytes; with `ofHosts` there are
+/// no such tracks. `work` and `times` belong to the plan.
 void tracePlan(TraceWriter &writer, const TracedStep &step,
                const ExecutableGraph &graph, const plan::Plan &plan,
                const PlanWork &work, const PlanTimes &times, bool ofHosts);

@@ -1,16 +1,15 @@
-//===- PlanWork.h - What the instructions of a plan take --------*- C++ -*-===//
+//===- PlanWork.h - A plan as steps and transfers with costs -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A plan in the terms of a clock: every rank's instructions as steps that take
-// seconds, and what ranks do together as *transfers* that steps start and wait
-// for. A plan is put into these terms once and may then be played under many
-// conditions (PlanTimes.h).
+// The simulator's input. Every instruction of a rank is a step with seconds. What
+// ranks do together is a *transfer*, which steps start and wait for. A plan is
+// converted once and can then be simulated with many options (PlanTimes.h).
 //
-// A message is a transfer of two ranks. Gradients of a layer that are summed, or
-// rows that are gathered, over one group of ranks are one transfer, as the
-// executor starts them as one call. Ranks that exchange inside a layer function,
-// or combine norms, do so in a transfer that each starts and waits for at once.
+// A message is a transfer of two ranks. The gradients of a layer that a group of
+// ranks sums are one transfer, because the executor starts them as one call. The
+// same holds for rows that a group gathers. Ranks that exchange inside a layer
+// function, or combine norms, start a transfer and wait for it at once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,35 +37,38 @@ struct PlannedTransfer {
   Kind kind = Kind::Call;
   bool leavesNode = false; ///< its ranks are on several nodes
   int layer = -1, microBatch = -1;
-  int firstParty = 0, parties = 0; ///< PlanWork::parties; a message: from, to
-  /// Those of one line go one after another, on any cluster: messages of one rank
-  /// to another, exchanges of one group. -1: of none.
+  /// Its ranks, as a range of PlanWork::party. A message has two: from, to.
+  int firstParty = 0, parties = 0;
+  /// Transfers of one line run one after another, on any cluster. The messages from
+  /// one rank to another are a line, and so are the exchanges of a group. -1: none.
   int line = -1;
-  /// When nothing else is under way; that of a call is its ranks' own.
-  double latency = 0, seconds = 0; ///< `seconds` counts the latency
-  int64_t bytes =
-      0; ///< of a message; of an exchange, those of the whole tensors
+  /// Duration when nothing else is under way. A call takes what its ranks' steps
+  /// take. `seconds` includes the latency.
+  double latency = 0, seconds = 0;
+  /// Bytes of a message, or of the whole tensors of an exchange.
+  int64_t bytes = 0;
 
   bool isMessage() const {
     return kind == Kind::Activation || kind == Kind::Gradient;
   }
-  /// Whoever starts it waits for it at once, and nothing else goes on.
+  /// Returns true if its ranks wait for it as soon as they start it.
   bool isMeeting() const { return kind == Kind::Norm || kind == Kind::Call; }
 };
 
 class PlanWork {
 public:
-  /// `plan` is one that `verifyPlan` accepts for the graph; all three may go
-  /// afterwards. Linear in the number of instructions, and for each micro-batch
-  /// the costs of every kind of layer.
+  /// Converts a plan that `verifyPlan` accepts for the graph. None of the arguments
+  /// is needed afterwards. Linear in the number of instructions. Costs of every kind
+  /// of layer are looked up once for each micro-batch.
   PlanWork(const ExecutableGraph &graph, const plan::Plan &plan,
            const CostModel &costs);
 
   struct Step {
     enum class Kind : uint8_t { Run, Meet, Start, Wait };
-    /// In functions, and what the instruction itself takes.
+    /// Duration of its functions and of the instruction itself.
     double seconds = 0;
-    int first = 0; ///< of `uses`: the transfers that it starts or waits for
+    /// First of the transfers that it starts or waits for, as an index for `use`.
+    int first = 0;
     int16_t count = 0;
     Kind kind = Kind::Run;
   };
@@ -79,7 +81,7 @@ public:
   };
 
   int ranks() const { return static_cast<int>(begins_.size()) - 1; }
-  /// One for each instruction of the rank.
+  /// Returns a step for each instruction of the rank.
   Steps steps(int rank) const {
     return {steps_.data() + begins_[rank], steps_.data() + begins_[rank + 1]};
   }
@@ -90,10 +92,10 @@ public:
   int party(const PlannedTransfer &transfer, int index) const {
     return parties_[transfer.firstParty + index];
   }
-  /// Numbers of lines are below.
+  /// Number of lines; they are numbered from 0.
   int lines() const { return lines_; }
   const Cluster &cluster() const { return cluster_; }
-  /// Before a rank's first step.
+  /// Seconds before a rank's first step.
   double begin() const { return begin_; }
 
 private:

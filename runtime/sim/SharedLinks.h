@@ -2,17 +2,16 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What is under way on a cluster (PlanTimes.h says which links there are). A
-// transfer first takes its latency, which it shares with nobody; then links are
-// shared max-min fairly: all speeds rise alike until a link is full, whose
-// transfers stay at that speed while those of other links rise on. So every
-// transfer is as fast as alone, or uses a full link on which none is faster.
+// Computes the speeds of concurrent transfers. PlanTimes.h describes the links. A
+// transfer first takes its latency, which it does not share. Then links are shared
+// max-min fairly. All speeds rise alike until a link is full. Transfers on that link
+// keep their speed, and the others rise further. So a transfer is either as fast as
+// alone, or uses a full link on which no transfer is faster.
 //
-// Transfers that begin at one moment, the same way, and with as much to do, end at
-// one moment too: the shards of a tensor-parallel group send so, all at once. They
-// are one *bundle*, and are looked at once. Speeds are dealt once for each moment
-// at which bundles come or go, and only to those that a chain of common links joins
-// to these.
+// Transfers that begin at one moment on one route with equal bytes also end at one
+// moment. The shards of a tensor-parallel group do so. They form a *bundle*, which is
+// computed once. Speeds are computed once for each moment at which bundles begin or
+// end. Only bundles that a chain of common links joins with these are computed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,33 +29,33 @@ namespace dyna {
 
 class SharedLinks {
 public:
-  /// `sharesNodes`: messages between nodes may use all of a node's ports. `work`
-  /// must outlive it.
+  /// With `sharesNodes`, messages between nodes may use all ports of a node. `work`
+  /// must outlive this object.
   SharedLinks(const PlanWork &work, bool sharesNodes);
 
-  /// The transfer begins. Times never go back.
+  /// Begins a transfer. Times must not decrease.
   void add(int transfer, double time);
 
-  /// Whether something happens at `time` or before it; whether anything does, if
-  /// that is infinite.
+  /// Returns true if an event is due at `time` or before. With an infinite time,
+  /// returns true if any event is left.
   bool isDue(double time);
 
   struct Happening {
     double time;
-    int transfer; ///< that has ended; -1: none
+    int transfer; ///< the transfer that has ended; -1: none
   };
-  /// Lets happen what is next; there is something.
+  /// Processes the next event. There must be one.
   Happening takeNext();
 
 private:
   struct Use {
     int link;
-    int shares = 1; ///< of it that a transfer takes at speed 1
+    int shares = 1; ///< shares of the link that a transfer takes at speed 1
     bool operator<(const Use &other) const {
       return std::tie(link, shares) < std::tie(other.link, other.shares);
     }
   };
-  /// The links that transfers use, and how.
+  /// Links that a transfer uses, and the largest speed.
   struct Route {
     std::vector<Use> uses;
     double most = 1; ///< speed; 1: as alone
@@ -68,21 +67,21 @@ private:
     int route = -1;
     int first = -1, last = -1; ///< transfers, linked by `behind_`
     int count = 0;
-    bool isMoving = false; ///< its latency is over
-    int version = 0;       ///< of its next event; others are void
+    bool isMoving = false; ///< true once its latency is over
+    int version = 0;       ///< version of its valid event; older ones are void
     double left = 0;       ///< seconds at speed 1
     double speed = 0;
-    double since = 0; ///< when it began, or got its speed
+    double since = 0; ///< time at which it began or got its speed
     double latency = 0;
-    int64_t seen = 0; ///< the last dealing that it was part of
+    int64_t seen = 0; ///< last computation that it was part of
   };
   struct Link {
     double capacity = 1;
-    std::vector<int> bundles; ///< that move
+    std::vector<int> bundles; ///< bundles that move
     int64_t seen = 0;
-    // While speeds are dealt:
-    double left = 0; ///< of the capacity
-    int load = 0;    ///< shares of those whose speed is open
+    // Used while speeds are computed:
+    double left = 0; ///< capacity that is not assigned yet
+    int load = 0;    ///< shares of bundles without a speed
   };
   struct Event {
     double time;
@@ -99,9 +98,9 @@ private:
   void join(int index);
   void leave(int index);
   void touch(int link);
-  /// Deals the speeds that are due.
+  /// Computes the speeds that touched links change.
   void deal();
-  /// Into `members_` and `shared_`: what touched links are joined with.
+  /// Collects into `members_` and `shared_` all that is joined with touched links.
   void collect();
   void fix(int index, double speed);
   void schedule(int index, double time);
@@ -109,21 +108,21 @@ private:
 
   const PlanWork &work_;
   const bool sharesNodes_;
-  std::vector<Link> links_; ///< of devices, four each, then of nodes, two each
+  std::vector<Link> links_; ///< four for each device, then two for each node
   std::vector<Route> routes_;
   std::map<Route, int> routeNumbers_;
   std::vector<int> routeOfLine_; ///< -1: not looked up yet
   std::vector<int> newest_;      ///< bundle of each route
   std::vector<Bundle> bundles_;
-  std::vector<int> unused_; ///< of `bundles_`
-  std::vector<int> behind_; ///< of each transfer, in its bundle
+  std::vector<int> unused_; ///< free entries of `bundles_`
+  std::vector<int> behind_; ///< next transfer in the same bundle; by transfer
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   int taken_ = -1; ///< the next transfer of the bundle that has ended
-  double now_ = 0; ///< of the last happening
-  /// Links on which bundles came or went, `now_`; their speeds are not dealt yet.
+  double now_ = 0; ///< time of the last event
+  /// Links on which bundles began or ended at `now_`. Speeds are not computed yet.
   std::vector<int> touched_;
   int64_t dealing_ = 0;
-  std::vector<int> shared_, members_; ///< links and bundles of a dealing
+  std::vector<int> shared_, members_; ///< links and bundles of a computation
 };
 
 } // namespace dyna

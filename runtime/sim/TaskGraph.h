@@ -1,12 +1,11 @@
-//===- TaskGraph.h - When work in lanes runs --------------------*- C++ -*-===//
+//===- TaskGraph.h - Times of tasks in lanes ---------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A lane is whatever does one thing after another: a stage of a pipeline, a
-// rank, a link. Its tasks run in the order in which they were added, each as
-// soon as the lane is free and all that it waits for has ended. Whoever wants
-// to know when something happens (a schedule that orders its messages, the
-// simulation of a plan) asks here, so that there is one answer.
+// A lane does one thing after another: a stage of a pipeline, a rank, a link. Its
+// tasks run in the order in which they were added. A task starts when its lane is
+// free and all tasks that it waits for have ended. Schedules and the simulation of
+// plans both use this graph, so they agree.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,24 +34,23 @@ public:
   int tasks() const { return static_cast<int>(seconds_.size()); }
   void reserve(size_t tasks, size_t waits);
 
-  /// The number of the task; they are numbered from 0 on. One that is in no
-  /// lane runs whenever all that it waits for has ended: a message, a meeting.
+  /// Adds a task and returns its number, from 0. A task without a lane, such as a
+  /// message, starts when all tasks that it waits for have ended.
   int add(int lane, double seconds);
   static constexpr int noLane = -1;
-  /// `task` does not start before `other` has ended.
+  /// Makes `task` wait for the end of `other`.
   void wait(int task, int other) { waits_.push_back({task, other}); }
 
-  /// When each task runs. Fails, with a task that never starts (as `describe`
-  /// calls it, if given), where tasks wait for each other. O(tasks + waits),
-  /// whatever their order.
+  /// Computes when each task runs. If tasks wait for each other, fails and names a
+  /// task that never starts, by `describe` if given. O(tasks + waits) in any order.
   StatusOr<std::vector<TaskTime>>
   run(const std::function<std::string(int)> &describe = {}) const;
 
 private:
   std::vector<double> seconds_;
   std::vector<std::pair<int, int>> waits_; ///< (task, other)
-  std::vector<int> before_;                ///< in the same lane, -1: none
-  std::vector<int> last_;                  ///< of each lane so far
+  std::vector<int> before_; ///< task before it in its lane; -1: none
+  std::vector<int> last_;   ///< last task of each lane
 };
 
 } // namespace dyna

@@ -45,7 +45,7 @@ plan::Plan partOf(const plan::Plan &plan, int rank) {
   return part;
 }
 
-/// `part`: a plan or a step, as a file.
+/// `part` is a step in the form of PlanFile.h.
 std::string writeEntry(const std::string &part, int64_t step, int rank,
                        double predictedSeconds) {
   uint64_t seconds = 0;
@@ -63,12 +63,6 @@ std::string writeEntry(const std::string &part, int64_t step, int rank,
 }
 
 } // namespace
-
-std::string writePlanEntry(const plan::Plan &plan, int64_t step, int rank,
-                           double predictedSeconds) {
-  return writeEntry(writePlan(partOf(plan, rank)), step, rank,
-                    predictedSeconds);
-}
 
 std::string writePlanEntry(const plan::StepPlan &plans, int64_t step, int rank,
                            double predictedSeconds) {

@@ -25,14 +25,12 @@
 namespace dyna {
 
 struct PlanEntry {
-  plan::StepPlan step;         ///< of one phase where there is one strategy
+  plan::StepPlan step;         ///< has one phase if the run has one strategy
   double predictedSeconds = 0; ///< of all ranks, which its reader does not know
 };
 
-/// The part of a plan, or of the plans of all phases, that `rank` runs: programs
-/// of the others are empty.
-std::string writePlanEntry(const plan::Plan &plan, int64_t step, int rank,
-                           double predictedSeconds);
+/// Writes the part of a step that `rank` runs. Programs of other ranks are empty.
+/// `step` is the number of the step in the run.
 std::string writePlanEntry(const plan::StepPlan &plans, int64_t step, int rank,
                            double predictedSeconds);
 

@@ -61,7 +61,7 @@ const SwitchTable &switches() {
 }
 
 /// Samples 0 and 2 under the first graph, or none of them.
-plan::StepPlan stepOf(bool isSwitched) {
+plan::StepPlan switchedStep(bool isSwitched) {
   plan::StepPlan step;
   for (int g = isSwitched ? 0 : 1; g < 2; ++g) {
     plan::Phase &phase = step.phases.emplace_back();
@@ -167,8 +167,9 @@ std::vector<std::string> dyna::test::fuzzSeeds() {
     seeds.push_back(writePlan(*plan));
   }
   for (bool isSwitched : {false, true}) {
-    require(isGoodStep(stepOf(isSwitched)), "steps of several graphs are good");
-    seeds.push_back(writeStepPlan(stepOf(isSwitched)));
+    require(isGoodStep(switchedStep(isSwitched)),
+            "steps of several graphs are good");
+    seeds.push_back(writeStepPlan(switchedStep(isSwitched)));
   }
   return seeds;
 }

@@ -12,6 +12,7 @@
 #include "test/runtime/plan/NaiveSwitch.h"
 
 #include "runtime/base/OutputFile.h"
+#include "runtime/plan/program/PlanFile.h"
 #include "runtime/plan/verify/StepVerifier.h"
 #include "runtime/planner/graph/Planner.h"
 #include "runtime/planner/place/PlacePhases.h"
@@ -123,7 +124,7 @@ std::vector<std::string> dyna::test::fuzzSeeds() {
   std::vector<std::string> seeds;
   plan::Plan plan = smallPlan();
   for (int rank = 0; rank < 2; ++rank)
-    seeds.push_back(writePlanEntry(plan, 0, rank, 0.5));
+    seeds.push_back(writePlanEntry(stepOf(plan), 0, rank, 0.5));
   plan.microBatches.resize(1);
   plan.microBatches[0].segments = {{0, 0, 5}, {1, 0, 3}};
   plan.targetTokens = targets;
@@ -132,7 +133,7 @@ std::vector<std::string> dyna::test::fuzzSeeds() {
   load.op = plan::Instruction::LOAD;
   load.places[0] = 0;
   plan.ranks[0].instructions.push_back(load);
-  seeds.push_back(writePlanEntry(plan, 0, 0, 0));
+  seeds.push_back(writePlanEntry(stepOf(plan), 0, 0, 0));
   for (int rank = 0; rank < 2; ++rank) {
     seeds.push_back(writePlanEntry(smallStep(), 0, rank, 0.5));
     auto entry = readPlanEntry(seeds.back(), 0, rank);

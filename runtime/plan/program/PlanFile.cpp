@@ -387,15 +387,22 @@ std::string writeStepPlan(const plan::StepPlan &step) {
   return file.SerializeAsString();
 }
 
+plan::StepPlan stepOf(plan::Plan plan) {
+  plan::Phase phase;
+  phase.samples = namedSamples(plan);
+  phase.plan = std::move(plan);
+  plan::StepPlan step;
+  step.phases.push_back(std::move(phase));
+  return step;
+}
+
 StatusOr<plan::StepPlan> readStepPlan(std::string_view bytes) {
   DYNA_ASSIGN_OR_RETURN(plan::file::Plan file, parse(bytes));
-  plan::StepPlan step;
   if (file.phases_size() == 0) {
-    plan::Phase &phase = step.phases.emplace_back();
-    DYNA_ASSIGN_OR_RETURN(phase.plan, decodeWhole(file, bytes));
-    phase.samples = namedSamples(phase.plan);
-    return step;
+    DYNA_ASSIGN_OR_RETURN(plan::Plan plan, decodeWhole(file, bytes));
+    return stepOf(std::move(plan));
   }
+  plan::StepPlan step;
   int64_t instructions = 0;
   for (const plan::file::Phase &in : file.phases()) {
     plan::Phase &phase = step.phases.emplace_back();

@@ -29,11 +29,14 @@ StatusOr<plan::Plan> readPlan(std::string_view bytes);
 /// form in a file.
 std::string writePlan(const plan::Plan &plan);
 
-/// The same for steps of several graphs. A step of one phase that has the whole
-/// mini-batch is its plan byte for byte, and each reads what the other writes;
-/// `readPlan` refuses a step of more.
+/// Read and write steps. A step of one phase that has the whole mini-batch is its plan
+/// byte for byte, and each function reads what the other writes. `readPlan` refuses a
+/// step of several phases.
 StatusOr<plan::StepPlan> readStepPlan(std::string_view bytes);
 std::string writeStepPlan(const plan::StepPlan &step);
+
+/// Returns the step of one phase with all samples that the plan names.
+plan::StepPlan stepOf(plan::Plan plan);
 
 } // namespace dyna
 

@@ -12,13 +12,14 @@
 
 namespace dyna {
 
-/// Of other ranks, whose blocks may have the same sizes and lives: those of a
-/// tensor group do, unless it is cut unevenly, and placing takes longest of all.
+/// Placements found for other ranks. The ranks of a tensor group have blocks of
+/// equal sizes and lifetimes, unless the group is cut unevenly. Placement is the
+/// slowest part of planning, so it is done once for them.
 using FoundPlacements = std::map<std::vector<BlockLifetime>, BlockPlacement>;
 
-/// Chooses all offsets of one rank's program, and its `dynamic_bytes`; with
-/// `largest`, as if every micro-batch had that extent. The view is the rank's.
-/// What was found is used and added to, if given.
+/// Chooses all offsets of one rank's program, and its `dynamic_bytes`. `view` is the
+/// rank's. With `largest`, every micro-batch is taken to have that extent. `found`,
+/// if given, is used and extended.
 Status assignMemory(const RankView &view, const plan::Plan &plan,
                     plan::RankProgram &program, const BatchExtent *largest,
                     FoundPlacements *found = nullptr);

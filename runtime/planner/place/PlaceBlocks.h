@@ -2,11 +2,11 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Offline allocation: all blocks and their lifetimes are known, offsets are
-// chosen so that blocks alive at one time do not overlap and the highest end,
-// the peak, is small. (The optimum is NP-hard; for the stack-like lifetimes of
-// training the heuristics below reach the lower bound, the largest sum of
-// blocks alive, in nearly all cases, and both numbers are reported.)
+// Offline allocation: all blocks and their lifetimes are known. Offsets are chosen
+// so that blocks alive at one time do not overlap and the highest end, the peak, is
+// small. The optimum is NP-hard. The lower bound is the largest sum of blocks alive
+// at one time. For the stack-like lifetimes of training the heuristics below reach
+// it in nearly all cases. Both numbers are reported.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,13 +36,14 @@ struct BlockPlacement {
   int64_t lowerBound = 0; ///< no placement has a lower peak
 };
 
-/// Blocks that no chain of overlapping lifetimes connects are placed apart. In
-/// each such group, O(n^2) per order tried: by size, by lifetime, by start. The
-/// first that meets the lower bound wins, otherwise the best. Deterministic.
+/// Places all blocks. Groups of blocks that no chain of overlapping lifetimes
+/// connects are placed independently. Three orders are tried in each group: by size,
+/// by lifetime, by start. The first that meets the lower bound wins, otherwise the
+/// best. O(n^2) for each order. Deterministic.
 BlockPlacement placeBlocks(const std::vector<BlockLifetime> &blocks);
 
-/// Places those of `order` one after the other, each at the lowest offset that is
-/// free during its whole life; returns the peak. `offsets` has an element for
+/// Places the blocks of `order` one after the other, each at the lowest offset that
+/// is free during its whole life. Returns the peak. `offsets` has an element for
 /// every block. O(n^2).
 int64_t placeLowest(const std::vector<BlockLifetime> &blocks,
                     const std::vector<int> &order,

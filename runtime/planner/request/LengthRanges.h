@@ -1,4 +1,4 @@
-//===- LengthRanges.h - Which strategy samples of a length have -*- C++ -*-===//
+//===- LengthRanges.h - Assigns lengths of samples to strategies -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -7,11 +7,11 @@
 //
 //     short: 0-1024; mid: 1025-4096; long: 4097-
 //
-// Names are those of strategies, numbers are tokens, both ends belong to the range;
-// without the second number it has no end. Ranges have no gaps and share nothing.
-// The order in which they are written is that in which the strategies follow each
-// other in a step, whatever their lengths are. `home=long`, as one more, says which
-// of them makes the update (Orchestrate.h); else it is chosen, and comes last.
+// Names are those of strategies, and numbers are tokens. Both ends belong to the
+// range. A range without a second number has no end. Ranges have no gaps and do not
+// overlap. The strategies follow each other in a step in the order in which they are
+// written, whatever their lengths. A further entry `home=long` says which of them
+// makes the update (Orchestrate.h). Otherwise home is chosen, and comes last.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,25 +39,26 @@ struct LengthRange {
 
 class LengthRanges {
 public:
-  /// No name twice, no gaps, no overlaps, from 0 or 1; fails with the names and
-  /// numbers otherwise. O(ranges log ranges).
-  /// `home`: of one of them, or empty.
+  /// Checks the ranges: each name once, no gaps, no overlaps, from 0 or 1. A failure
+  /// has the names and numbers. `home` is the name of a range, or empty. O(ranges log
+  /// ranges).
   static StatusOr<LengthRanges> create(std::vector<LengthRange> ranges,
                                        const std::string &home = {});
-  /// One range with samples of all lengths, of strategy 0. The name may be empty.
+  /// Returns one range for samples of all lengths, with strategy 0. `name` may be
+  /// empty.
   static LengthRanges ofAll(std::string name);
 
-  /// In the order in which they were written.
+  /// Ranges in the order in which they were written.
   const std::vector<LengthRange> &ranges() const { return ranges_; }
-  /// The index of the range whose strategy is to be home; -1: nobody says.
+  /// Index of the range whose strategy is home; -1: not given.
   int home() const { return home_; }
   int size() const { return static_cast<int>(ranges_.size()); }
-  /// Their indices, the shortest lengths first.
+  /// Indices of the ranges, shortest lengths first.
   const std::vector<int> &byLength() const { return byLength_; }
-  /// Of a sample of so many tokens; -1: it is longer than all of them. O(log
-  /// ranges).
+  /// Returns the index of the range of a sample of `tokens` tokens; -1 if the sample
+  /// is longer than all ranges. O(log ranges).
   int rangeOf(int64_t tokens) const;
-  /// Fails where no range has samples of so many tokens.
+  /// Fails if no range has samples of `longestSample` tokens.
   Status hold(int64_t longestSample) const;
 
 private:
@@ -66,12 +67,12 @@ private:
   int home_ = -1;
 };
 
-/// `names`: of the strategies there are; each has at most one range, and some may
-/// have none. Fails, in one line, with what is wrong in the text.
+/// Parses ranges of the strategies `names`. Each strategy has at most one range; some
+/// may have none. A failure says in one line what is wrong in the text.
 StatusOr<LengthRanges> parseLengthRanges(const std::string &text,
                                          const std::vector<std::string> &names);
 
-/// "1025-4096" or "4097-".
+/// Returns "1025-4096" or "4097-".
 std::string describeLengths(const LengthRange &range);
 
 } // namespace dyna

@@ -1,4 +1,4 @@
-//===- PlanOptions.h - What a plan is made for -*- C++ -*-===//
+//===- PlanOptions.h - Options of one plan -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -15,57 +15,56 @@
 
 namespace dyna {
 
-/// Tokens of a micro-batch, where nobody says.
+/// Default limit of tokens in a micro-batch.
 inline constexpr int64_t kUsualMicroBatch = 4096;
 
 struct PlanOptions {
   RecomputeModes recompute = {plan::RECOMPUTE_NONE};
-  /// The modes of a training step are chosen for each stage and micro-batch
-  /// (ChooseRecompute.h) where memory is limited; else nothing is recomputed.
+  /// Lets the planner choose modes for each stage and micro-batch of a training step
+  /// (ChooseRecompute.h). Without a memory limit nothing is recomputed.
   bool chooseRecompute = false;
-  /// Filled in by that choice, by the plan's number of the micro-batch: where
-  /// there is an entry, it stands instead of `recompute`.
+  /// Modes that this choice made, by micro-batch. The planner fills it in. An entry
+  /// replaces `recompute`.
   std::vector<RecomputeModes> microBatchRecompute;
   Batching batching = Batching::Ragged;
-  /// Of a micro-batch of several samples, padding included.
+  /// Limit of tokens in a micro-batch of several samples, padding included.
   int64_t maxTokensPerMicroBatch = kUsualMicroBatch;
-  /// A longer sample than that is alone in its micro-batch, and has at most so
-  /// many tokens; where this is less, there are no such samples.
+  /// Limit of tokens in a longer sample, which is alone in its micro-batch. If this is
+  /// below `maxTokensPerMicroBatch`, there are no such samples.
   int64_t longestSample = 0;
-  /// Of a step; 0: any number. Regions need no room for more; plans do not read
-  /// it.
+  /// Limit of tokens in a step; 0: none. Sizes of regions depend on it. Plans do not
+  /// read it.
   int64_t tokensPerStep = 0;
   Schedule schedule = Schedule::GPipe;
-  /// Micro-batches whose forwards all run before their backwards, for schedules
-  /// that read it.
+  /// Number of micro-batches whose forwards all run before their backwards. Only some
+  /// schedules read it.
   int inFlight = 1;
   bool splitBackward = false;
-  /// End with GRAD_NORM and UPDATE.
+  /// Ends the step with GRAD_NORM and UPDATE.
   bool update = true;
-  /// Without it updates come without GRAD_NORM: nothing is clipped, and nothing
-  /// notices a gradient that is not finite (P5).
+  /// Computes gradient norms before updates. Without norms nothing is clipped, and no
+  /// gradient that is not finite is noticed (P5).
   bool norms = true;
-  /// Of a phase of another graph than home (StepPlan.h): nothing is gathered or
-  /// updated, gradients are reduced over their holders.
+  /// True for a phase of a graph other than home (StepPlan.h). Such a phase gathers and
+  /// updates nothing, and reduces gradients over their holders.
   bool switched = false;
-  /// Every send right behind what makes its tensor, every receive right before
-  /// what needs it, as no plan that is to run may have them: ranks that carry out
-  /// one after another then wait for each other (DynaPipe, section 2 and figure
-  /// 8). For showing that.
+  /// Puts every send right behind the instruction that makes its tensor, and every
+  /// receive right before the one that needs it. Ranks then wait for each other
+  /// (DynaPipe, section 2 and figure 8). Only demonstrations set it.
   bool naiveMessages = false;
-  /// Bytes of each rank's dynamic region; empty: not limited. A program that
-  /// would need more is laid out for the largest micro-batches instead; where
-  /// that does not fit either, the order becomes one that goes by memory, and
-  /// at last sequential, which always fits `leastDynamicBytes` of the same
-  /// options. The plan's `fallback` says so.
+  /// Bytes of each rank's dynamic region; empty: no limit. A program that needs more
+  /// is laid out for the largest micro-batches instead. If that does not fit either,
+  /// the planner tries a schedule that adapts to memory, and at last the sequential
+  /// one. The sequential one always fits `leastDynamicBytes` of the same options. The
+  /// plan's `fallback` names the schedule.
   std::vector<int64_t> dynamicLimits;
-  /// Filled in by the planner: micro-batches that each stage may hold, where a
-  /// schedule goes by memory; empty: as many as fit.
+  /// Limit of micro-batches that each stage holds under a schedule that adapts to
+  /// memory; empty: as many as fit. The planner fills it in.
   std::vector<int> mostKept;
 
   bool reduces() const { return update || switched; }
 
-  /// That any micro-batch may have.
+  /// Largest number of tokens that any micro-batch may have.
   int64_t mostTokens() const {
     return std::max(maxTokensPerMicroBatch, longestSample);
   }

@@ -12,7 +12,7 @@
 
 namespace dyna {
 
-/// One for all layers, or one for each.
+/// Recomputation modes: one entry for all layers, or one for each layer.
 using RecomputeModes = std::vector<plan::Recompute>;
 
 inline plan::Recompute modeOf(const RecomputeModes &modes, int layer) {
@@ -25,7 +25,7 @@ constexpr const char *chooseRecomputeWord = "auto";
 /// "full" means all layers; "none,full*6,none" lists them, one entry per layer.
 StatusOr<RecomputeModes> parseRecompute(const std::string &text, int layers);
 
-/// What `parseRecompute` reads as these, of as few words as there are modes.
+/// Returns the shortest text that `parseRecompute` reads as these modes.
 std::string describeRecompute(const RecomputeModes &modes);
 
 } // namespace dyna

@@ -1,12 +1,12 @@
-//===- ComputeOrder.h - What ranks compute, without what they exchange ----===//
+//===- ComputeOrder.h - The order of compute, without exchanges ------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Programs are made in two steps: in which order a rank computes, and what it
-// exchanges in between (DynaPipe, sections 5 and 6). The first is in a plan as
-// well as beside it: loads and calls of layer functions say the items of every
-// stage and the modes of its layers, so that communication can be ordered anew for
-// a plan whoever made it.
+// A program is made in two steps: first the order in which a rank computes, then
+// the exchanges in between (DynaPipe, sections 5 and 6). The result of the first
+// step can be read from any plan. Loads and calls of layer functions give the items
+// of every stage and the modes of its layers. So communication can be ordered again
+// for any plan, whoever made it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,34 +20,34 @@
 
 namespace dyna {
 
-/// Leaves of all programs what `isCompute`, and no places.
+/// Removes all instructions that are not `isCompute`, and all places.
 void keepCompute(plan::Plan &plan);
 
 struct ComputeOrder {
   bool trains = true;
-  /// Whether gradients of weights are made apart from those of inputs.
+  /// True if gradients of weights are computed apart from those of inputs.
   bool splitsBackward = false;
-  std::vector<StageOrders> replicas; ///< without times
-  /// By the plan's number of the micro-batch; of layers, by number.
+  std::vector<StageOrders> replicas; ///< orders without times
+  /// Modes of each layer; by the plan's number of the micro-batch.
   std::vector<RecomputeModes> modes;
 };
 
-/// Of the programs of each stage's first shard. `options` says the schedule,
-/// and so of what items consist; whether backward is split, the programs say.
-/// Fails where a micro-batch does not pass every stage of its replica once, with
-/// rank and micro-batch. What else may be wrong with programs is not looked at.
-/// Linear in the instructions. The micro-batches' replicas must be the graph's.
+/// Reads the order from the programs of each stage's first shard. The schedule in
+/// `options` defines the items. The programs say if backward is split. If a
+/// micro-batch does not pass every stage of its replica once, the failure names rank
+/// and micro-batch. Other faults of programs are not checked. The replicas of the
+/// micro-batches must be the graph's. Linear in the instructions.
 StatusOr<ComputeOrder> readComputeOrder(const ExecutableGraph &graph,
                                         const plan::Plan &plan,
                                         const PlanOptions &options);
 
-/// Takes weight gradients out of the orders of stages where no layer has any
-/// apart: an item without instructions is none.
+/// Removes items without instructions: weight gradients of stages on which no layer
+/// computes them apart.
 void dropEmptyItems(const ExecutableGraph &graph, const PlanOptions &options,
                     StageOrders &orders);
 
-/// Fails at the first instruction of `plan`'s compute that `ordered` has not in
-/// the same place of its own.
+/// Fails if `plan` and `ordered` do not compute the same instructions in the same
+/// order on every rank. The failure names the first that differs.
 Status checkSameCompute(const plan::Plan &plan, const plan::Plan &ordered);
 
 } // namespace dyna

@@ -1,4 +1,4 @@
-//===- ProgramWriter.h - The instructions of one rank, without offsets ----===//
+//===- ProgramWriter.h - Writes the instructions of one rank --------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -10,7 +10,7 @@
 
 namespace dyna {
 
-/// Appends to the program of a rank.
+/// Appends instructions without places to the program of a rank.
 class ProgramWriter {
 public:
   ProgramWriter(const ExecutableGraph &graph, const PlanOptions &options,
@@ -19,31 +19,31 @@ public:
   plan::Instruction &add(plan::Instruction::Op op, int layer, int microBatch);
 
   void forward(int microBatch);
-  /// With `last`, no micro-batch adds to the gradients after this one: their
-  /// reductions start as soon as they are there, but for those among stages.
+  /// With `last`, no later micro-batch adds to the gradients. Their reductions start as
+  /// soon as they are complete, except reductions among stages.
   void backward(int microBatch, bool last);
-  // The same in pieces, for schedules that fill gaps.
-  /// What the layer that backward begins with needs no gradient for.
+  // The parts of backward, for schedules that fill gaps.
+  /// Recomputation of the first layer of backward, which needs no gradient.
   void recomputeFirst(int microBatch);
-  /// All but that and, with `splitBackward`, weight gradients.
+  /// The rest of backward; with `splitBackward`, without weight gradients.
   void backwardBehindRecompute(int microBatch, bool last);
   void backwardWeights(int microBatch, bool last);
   void evaluate(int microBatch);
-  /// What a rank without micro-batches contributes to.
+  /// Reductions that a rank without micro-batches takes part in.
   void startReductions();
-  /// Reductions among stages; waits for all reductions.
+  /// Starts reductions among stages, and waits for all reductions.
   void finishReductions();
-  /// And gradient norms; updates.
+  /// Finishes reductions, computes gradient norms and updates.
   void update();
-  /// With ZeRO: starts to fetch the rows that other ranks updated. The first
-  /// forward waits for each layer's just before it uses them, so that the
-  /// others' travel meanwhile.
+  /// With ZeRO, starts to gather the rows that other ranks updated. The first forward
+  /// waits for the rows of each layer just before it uses them. The rows of other
+  /// layers travel meanwhile.
   void startGathers();
-  /// For those that no forward has waited for.
+  /// Waits for gathers that no forward has waited for.
   void finishGathers();
   void casts();
 
-  /// Whether a send is waited for as soon as it is started.
+  /// Returns true if a send is waited for as soon as it is started.
   bool waitsForSends() const { return ruleOf(options_.schedule).waitsForSends; }
   bool waitsLate() const { return ruleOf(options_.schedule).waitsLate; }
   bool fillsGaps() const { return ruleOf(options_.schedule).adapts; }
@@ -67,20 +67,19 @@ private:
   const PlanOptions &options_;
   plan::RankProgram &program_;
   std::vector<bool> gathering_; ///< by layer
-  /// Exchanges of parameters that other stages hold too. Each stage comes to them
-  /// in an order of its own layers, and sends and receives in between. All ranks
-  /// need one order of what they start, so these exchanges stand apart, in the
-  /// order of the parameters: layer by layer if that is the order of the
-  /// parameters on every stage, otherwise parameter by parameter.
+  /// Exchanges of parameters that other stages hold too. Each stage reaches them in the
+  /// order of its own layers, with messages in between. All ranks need one order of
+  /// starts, so these exchanges stand apart, in the order of the parameters. They go
+  /// layer by layer if every stage has that order, otherwise parameter by parameter.
   struct Spanning {
-    int layer, parameter; ///< as Instruction has them
+    int layer, parameter; ///< fields of the instruction
   };
   std::vector<Spanning> spanning_;
 };
 
-/// The program of the rank at `place` of the graph: its items and messages in
-/// the order of the schedule. `microBatches[m]` is the plan's number of the
-/// replica's micro-batch m.
+/// Writes the program of the rank at `place` of the graph: items and messages in the
+/// order of the schedule. `microBatches[m]` is the plan's number of the replica's
+/// micro-batch m.
 void writeSchedule(const ExecutableGraph &graph,
                    const ExecutableGraph::Place &place,
                    const PipelineSchedule &schedule,

@@ -14,6 +14,7 @@
 #define DYNA_RUNTIME_TRAIN_PLANAHEAD_H
 
 #include "runtime/data/BatchReader.h"
+#include "runtime/plan/program/PlanFile.h"
 #include "runtime/plan/verify/VerifiedPlan.h"
 #include "runtime/planner/report/PlanReport.h"
 #include "runtime/train/session/RangedGraphs.h"
@@ -37,7 +38,11 @@ struct PlannedStep {
   /// Of every batch that is not empty: one of the two.
   std::optional<VerifiedPlan> plan;
   std::optional<PlannedPhases> phases; ///< with --ranges
-  /// Of all phases.
+  /// The step as it is stored: one phase unless the run has --ranges.
+  plan::StepPlan toStepPlan() const {
+    return plan ? stepOf(plan->plan()) : phases->step.toStepPlan();
+  }
+  /// Plans of all phases.
   std::vector<const plan::Plan *> plans() const {
     if (plan)
       return {&plan->plan()};

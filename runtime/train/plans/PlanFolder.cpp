@@ -24,9 +24,7 @@ public:
   Status plan(PlannedStep &step) override {
     DYNA_RETURN_IF_ERROR(source_->plan(step));
     return replaceFile(planPath(folder_, step.step),
-                       step.plan
-                           ? writePlan(step.plan->plan())
-                           : writeStepPlan(step.phases->step.toStepPlan()));
+                       writeStepPlan(step.toStepPlan()));
   }
 
 private:
@@ -131,16 +129,12 @@ private:
 
   /// Verifies the plans; a plan without an update fails last, with its own message.
   Status take(plan::StepPlan steps, PlannedStep &step) const {
-    constexpr bool mustUpdate = false;
-    if (session_.ranged)
-      return takePhases(session_, std::move(steps), mustUpdate, step);
-    if (steps.phaseCount() != 1)
+    if (!session_.ranged && steps.phaseCount() != 1)
       return Status::invalidArgument(formatText(
           "a plan of %d phases, but this run has one strategy: give the "
           "--ranges that it was made with",
           steps.phaseCount()));
-    return takePlan(session_, std::move(steps.phases.front().plan), mustUpdate,
-                    step);
+    return takeStep(session_, std::move(steps), /*mustUpdate=*/false, step);
   }
 
   const Session &session_;

@@ -7,6 +7,7 @@
 #include "runtime/base/Text.h"
 #include "runtime/executor/Staging.h"
 #include "runtime/plan/model/Bytes.h"
+#include "runtime/plan/program/PlanFile.h"
 #include "runtime/train/session/Prediction.h"
 
 namespace dyna {
@@ -37,7 +38,7 @@ public:
     DYNA_ASSIGN_OR_RETURN(plan::Plan plan, session_.home.planner->training(
                                                step.batch.lengths(),
                                                step.batch.targets, options));
-    return takePlan(session_, std::move(plan), step.update, step);
+    return takeStep(session_, stepOf(std::move(plan)), step.update, step);
   }
 
 private:
@@ -75,18 +76,20 @@ StatusOr<VerifiedPlan> provePlan(const Session &session, plan::Plan plan,
   return proven;
 }
 
-Status takePlan(const Session &session, plan::Plan plan, bool mustUpdate,
+Status takeStep(const Session &session, plan::StepPlan plan, bool mustUpdate,
                 PlannedStep &step) {
-  DYNA_ASSIGN_OR_RETURN(
-      step.plan, provePlan(session, std::move(plan), step.batch, mustUpdate));
-  return predict(session, step);
-}
-
-Status takePhases(const Session &session, plan::StepPlan plan, bool mustUpdate,
-                  PlannedStep &step) {
-  DYNA_ASSIGN_OR_RETURN(
-      step.phases, session.ranged->prove(std::move(plan), step.batch,
-                                         updateRules(session, mustUpdate)));
+  if (session.ranged) {
+    DYNA_ASSIGN_OR_RETURN(
+        step.phases, session.ranged->prove(std::move(plan), step.batch,
+                                           updateRules(session, mustUpdate)));
+    return predict(session, step);
+  }
+  if (plan.phaseCount() != 1)
+    return Status::invalidArgument(formatText(
+        "it has %d phases, but this run has one strategy", plan.phaseCount()));
+  DYNA_ASSIGN_OR_RETURN(step.plan,
+                        provePlan(session, std::move(plan.phases.front().plan),
+                                  step.batch, mustUpdate));
   return predict(session, step);
 }
 

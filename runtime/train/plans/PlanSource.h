@@ -29,14 +29,11 @@ public:
 /// it.
 std::unique_ptr<PlanSource> planHere(const Session &session);
 
-/// Sets the plan of a step, made here, if it proves, and predicts it. With
-/// `mustUpdate` a plan that leaves its gradients does not prove.
-Status takePlan(const Session &session, plan::Plan plan, bool mustUpdate,
+/// Verifies the plan of a step, sets it and predicts its seconds. A run with one
+/// strategy takes steps of one phase. With `mustUpdate` a plan that leaves its
+/// gradients is refused.
+Status takeStep(const Session &session, plan::StepPlan plan, bool mustUpdate,
                 PlannedStep &step);
-
-/// The same of a step of several graphs.
-Status takePhases(const Session &session, plan::StepPlan plan, bool mustUpdate,
-                  PlannedStep &step);
 
 /// A plan of the session's graph, proven for a mini-batch, each rank within the
 /// memory that it has. With `mustUpdate` it is refused if it leaves its gradients.

@@ -294,19 +294,14 @@ std::unique_ptr<PlanSource> fetchPlans(const Session &session,
 
 Status putPlan(Store &store, const std::string &run, const PlannedStep &step,
                const std::vector<int> *without) {
-  plan::StepPlan phases;
-  if (step.phases)
-    phases = step.phases->step.toStepPlan();
-  const int ranks = step.plans().front()->rankCount();
+  const plan::StepPlan plans = step.toStepPlan();
+  const int ranks = plans.phases.front().plan.rankCount();
   for (int rank = 0; rank < ranks; ++rank) {
     if (without &&
         std::find(without->begin(), without->end(), rank) != without->end())
       continue;
     const std::string entry =
-        step.plan
-            ? writePlanEntry(step.plan->plan(), step.step, rank,
-                             step.predictedSeconds)
-            : writePlanEntry(phases, step.step, rank, step.predictedSeconds);
+        writePlanEntry(plans, step.step, rank, step.predictedSeconds);
     DYNA_RETURN_IF_ERROR(
         store.put(planKey(run, step, rank), entry, plansAreKept));
   }

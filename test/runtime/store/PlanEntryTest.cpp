@@ -5,6 +5,7 @@
 #include "runtime/store/PlanEntry.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/plan/program/PlanFile.h"
 #include "runtime/plan/verify/StepVerifier.h"
 #include "runtime/planner/place/PlacePhases.h"
 #include "runtime/planner/write/JoinPhases.h"
@@ -29,7 +30,7 @@ protected:
 
 TEST_F(PlanEntryTest, APartHasTheRanksProgramAlone) {
   for (int rank = 0; rank < 4; ++rank) {
-    std::string bytes = writePlanEntry(plan_, 7, rank, 0.125 * rank);
+    std::string bytes = writePlanEntry(stepOf(plan_), 7, rank, 0.125 * rank);
     auto part = readPlanEntry(bytes, 7, rank);
     ASSERT_TRUE(part.isOk()) << part.status().message();
     EXPECT_EQ(part->predictedSeconds, 0.125 * rank);
@@ -168,7 +169,7 @@ TEST_F(StepEntryTest, EveryChangedByteIsSeen) {
 }
 
 TEST_F(PlanEntryTest, EveryChangedByteIsSeen) {
-  std::string good = writePlanEntry(plan_, 3, 1, 1.5);
+  std::string good = writePlanEntry(stepOf(plan_), 3, 1, 1.5);
   for (size_t at = 0; at < good.size(); ++at) {
     std::string bad = good;
     bad[at] = static_cast<char>(bad[at] ^ 0x10);
@@ -179,7 +180,7 @@ TEST_F(PlanEntryTest, EveryChangedByteIsSeen) {
 }
 
 TEST_F(PlanEntryTest, RefusalsHaveNumbers) {
-  std::string bytes = writePlanEntry(plan_, 3, 1, 1.5);
+  std::string bytes = writePlanEntry(stepOf(plan_), 3, 1, 1.5);
   EXPECT_THAT(
       readPlanEntry(bytes, 4, 1).status().message(),
       HasSubstr("that of rank 1 in step 4, but that of rank 1 in step 5"));
@@ -190,10 +191,11 @@ TEST_F(PlanEntryTest, RefusalsHaveNumbers) {
       readPlanEntry(bytes, 3, 1).status().message(),
       HasSubstr("it is of format 9, but this program's plans are of 4"));
   for (double seconds : {-1.0, std::nan("")})
-    EXPECT_THAT(readPlanEntry(writePlanEntry(plan_, 3, 1, seconds), 3, 1)
-                    .status()
-                    .message(),
-                HasSubstr("it predicts"));
+    EXPECT_THAT(
+        readPlanEntry(writePlanEntry(stepOf(plan_), 3, 1, seconds), 3, 1)
+            .status()
+            .message(),
+        HasSubstr("it predicts"));
   EXPECT_EQ(readPlanEntry("", 3, 1).status().message(),
             "0 bytes without the beginning of a stored plan");
 }

@@ -8,6 +8,7 @@
 #include "runtime/base/FileLock.h"
 #include "runtime/base/JsonReader.h"
 #include "runtime/base/Text.h"
+#include "runtime/checkpoint/ModelShards.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -265,7 +266,10 @@ StatusOr<Checkpoint> loadStep(const std::string &path) {
 /// One file of a checkpoint, or of somebody who knows no checkpoints.
 StatusOr<Checkpoint> loadModelOnly(const std::string &path,
                                    const std::string &file) {
-  DYNA_ASSIGN_OR_RETURN(SafetensorsFile model, SafetensorsFile::open(file));
+  DYNA_ASSIGN_OR_RETURN(SafetensorsFile model,
+                        fileName(file) == shardIndexFile
+                            ? openShards(file)
+                            : SafetensorsFile::open(file));
   size_t slash = file.rfind('/');
   std::string folder =
       slash == std::string::npos ? "." : file.substr(0, slash + 1);
@@ -359,13 +363,12 @@ StatusOr<Checkpoint> dyna::loadCheckpoint(const std::string &path) {
   }
   if (std::string file = joinPath(path, modelFile); fileExists(file))
     return loadModelOnly(path, file);
-  if (fileExists(joinPath(path, "model.safetensors.index.json")))
-    return Status::invalidArgument(
-        path + " holds a model in several shards, which is not supported; "
-               "save it again as one model.safetensors");
+  if (std::string index = joinPath(path, shardIndexFile); fileExists(index))
+    return loadModelOnly(path, index);
   return Status::invalidArgument(
       path + " holds no checkpoint; expected step-N directories, as --save "
-             "writes them, or a model.safetensors");
+             "writes them, a model.safetensors, or shards with their "
+             "model.safetensors.index.json");
 }
 
 //===----------------------------------------------------------------------===//

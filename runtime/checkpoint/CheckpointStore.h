@@ -57,8 +57,8 @@ struct Checkpoint {
 int64_t stepOfName(std::string_view name);
 
 /// Loads the newest complete checkpoint of a directory of checkpoints; or what
-/// `path` names directly: one step's directory, a directory with a
-/// model.safetensors (as HuggingFace writes them), or a .safetensors file. A
+/// `path` names directly: one step's directory, a directory with a model.safetensors
+/// or with shards (ModelShards.h), as HuggingFace writes them, or a .safetensors file. A
 /// checkpoint.json that lies beside such a file is held against it.
 ///
 /// A checkpoint is read as from a stranger: no name and no link in it leads out

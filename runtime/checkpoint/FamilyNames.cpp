@@ -258,17 +258,55 @@ Status takeGroup(const SafetensorsFile &file, const Group &group,
   return Status::ok();
 }
 
-/// The file's tensor of a stored name, with any prefix the family may have.
+/// Returns the prefixes of wrapped modules that all names in the file have:
+/// torch.compile adds "_orig_mod.", data parallelism adds "module.".
+std::string wrapperOf(const SafetensorsFile &file) {
+  std::string wrapper;
+  auto haveAll = [&](const std::string &prefix) {
+    return !file.tensors().empty() &&
+           std::all_of(file.tensors().begin(), file.tensors().end(),
+                       [&](const TensorView &tensor) {
+                         return tensor.name.compare(0, prefix.size(), prefix) ==
+                                0;
+                       });
+  };
+  for (bool isLonger = true; isLonger;) {
+    isLonger = false;
+    for (const char *prefix : {"_orig_mod.", "module."})
+      if (haveAll(wrapper + prefix)) {
+        wrapper += prefix;
+        isLonger = true;
+      }
+  }
+  return wrapper;
+}
+
+/// Returns the file's tensor of a stored name, with or without the prefixes of the
+/// family and of wrapped modules.
 const TensorView *findStored(const FamilyRules *rules,
                              const SafetensorsFile &file,
+                             const std::string &wrapper,
                              const std::string &name) {
-  if (const TensorView *tensor = file.find(name))
-    return tensor;
-  if (rules)
-    for (const char *prefix : rules->prefixes)
-      if (const TensorView *tensor = file.find(prefix + name))
+  const std::vector<const char *> none = {""};
+  for (const std::string &outer : {std::string(), wrapper})
+    for (const char *prefix : rules ? rules->prefixes : none)
+      if (const TensorView *tensor = file.find(outer + prefix + name))
         return tensor;
   return nullptr;
+}
+
+/// Returns what a file holds, for people: how many tensors, and the first ones.
+std::string describeTensors(const SafetensorsFile &file) {
+  constexpr size_t most = 3, mostLetters = 60;
+  std::string text =
+      " It holds " + std::to_string(file.tensors().size()) + " tensors";
+  for (size_t i = 0; i < std::min(most, file.tensors().size()); ++i) {
+    const TensorView &tensor = file.tensors()[i];
+    text += (i > 0 ? ", " : ": ") + tensor.name.substr(0, mostLetters) +
+            (tensor.name.size() > mostLetters ? "... " : " ") +
+            shapeText(tensor.shape);
+  }
+  return text + (file.tensors().size() > most ? ", ..." : "");
 }
 
 Status checkStored(const SafetensorsFile &file, const TensorView *stored,
@@ -276,10 +314,10 @@ Status checkStored(const SafetensorsFile &file, const TensorView *stored,
                    const std::vector<ParameterSlot> &slots) {
   const std::string anotherModel = "; is this a checkpoint of another model?";
   if (!stored)
-    return Status::invalidArgument(file.name() + " has no tensor " +
-                                   group.placement.name +
-                                   ", which this model needs with shape " +
-                                   shapeText(group.stored) + anotherModel);
+    return Status::invalidArgument(
+        file.name() + " has no tensor " + group.placement.name +
+        ", which this model needs with shape " + shapeText(group.stored) +
+        anotherModel + describeTensors(file));
   if (stored->shape != group.stored)
     return Status::invalidArgument(file.name() + ": tensor " + stored->name +
                                    " has shape " + shapeText(stored->shape) +
@@ -298,11 +336,11 @@ Status checkStored(const SafetensorsFile &file, const TensorView *stored,
 
 /// A file of a tied model may repeat the embedding as the head.
 bool repeatsEmbedding(const FamilyRules &rules, const SafetensorsFile &file,
-                      const TensorView &head,
+                      const std::string &wrapper, const TensorView &head,
                       const std::set<const TensorView *> &used) {
   const char *name = rules.model.front().theirs;
   const TensorView *embedding =
-      findStored(&rules, file, std::string(name) + ".weight");
+      findStored(&rules, file, wrapper, std::string(name) + ".weight");
   if (!embedding || !used.count(embedding) || head.type != embedding->type ||
       head.shape != embedding->shape)
     return false;
@@ -313,6 +351,7 @@ bool repeatsEmbedding(const FamilyRules &rules, const SafetensorsFile &file,
 
 /// Every tensor must be used, or be known to be no parameter.
 Status checkUnused(Family family, const SafetensorsFile &file,
+                   const std::string &wrapper,
                    const std::set<const TensorView *> &used) {
   const FamilyRules *rules = rulesOf(family);
   for (const TensorView &tensor : file.tensors()) {
@@ -322,8 +361,8 @@ Status checkUnused(Family family, const SafetensorsFile &file,
     if (rules) {
       for (const char *end : rules->buffers)
         isKnown |= endsWith(tensor.name, end);
-      if (tensor.name == "lm_head.weight")
-        isKnown |= repeatsEmbedding(*rules, file, tensor, used);
+      if (tensor.name == wrapper + "lm_head.weight")
+        isKnown |= repeatsEmbedding(*rules, file, wrapper, tensor, used);
     }
     if (!isKnown)
       return Status::invalidArgument(
@@ -449,15 +488,17 @@ Status dyna::importTensors(Family family, const SafetensorsFile &file,
     shaped.push_back({&slot.name, &slot.shape});
   std::vector<Group> groups;
   DYNA_RETURN_IF_ERROR(groupParameters(family, shaped, groups));
+  const std::string wrapper = wrapperOf(file);
   std::vector<const TensorView *> stored;
   for (const Group &group : groups) {
     const TensorView *tensor =
-        findStored(rulesOf(family), file, group.placement.name);
+        findStored(rulesOf(family), file, wrapper, group.placement.name);
     DYNA_RETURN_IF_ERROR(checkStored(file, tensor, group, slots));
     stored.push_back(tensor);
   }
-  const Status unused = checkUnused(
-      family, file, std::set<const TensorView *>(stored.begin(), stored.end()));
+  const Status unused =
+      checkUnused(family, file, wrapper,
+                  std::set<const TensorView *>(stored.begin(), stored.end()));
   DYNA_RETURN_IF_ERROR(file.checkReadable());
   DYNA_RETURN_IF_ERROR(unused);
   for (size_t i = 0; i < groups.size(); ++i)

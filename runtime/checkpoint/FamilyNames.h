@@ -73,10 +73,11 @@ struct ParameterSlot {
 using TakeRows = std::function<Status(size_t slot, int64_t begin, int64_t end,
                                       const void *rows)>;
 
-/// Fills every slot from `file`, converting between floating-point types.
-/// Fails, with nothing filled, at the first tensor that is missing, has another
-/// shape or does not belong to the model. Buffers of old files (causal masks,
-/// rotary frequencies) are passed over.
+/// Fills every slot from `file`, and converts between floating-point types. Fails,
+/// with nothing filled, at the first tensor that is missing, has another shape or
+/// does not belong to the model. Buffers of old files (causal masks, rotary
+/// frequencies) are skipped. Names may have the prefixes of wrapped modules,
+/// "_orig_mod." and "module.", if all names in the file have them.
 Status importTensors(Family family, const SafetensorsFile &file,
                      const std::vector<ParameterSlot> &slots);
 /// The same, handing rows over a few megabytes at a time; ends at the first that

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -283,9 +284,40 @@ const TensorView *SafetensorsFile::find(std::string_view name) const {
              : &tensors_[*found];
 }
 
+StatusOr<SafetensorsFile>
+SafetensorsFile::join(std::vector<SafetensorsFile> parts,
+                      const std::string &name) {
+  SafetensorsFile joined;
+  joined.name_ = name;
+  for (SafetensorsFile &part : parts)
+    joined.tensors_.insert(joined.tensors_.end(),
+                           std::make_move_iterator(part.tensors_.begin()),
+                           std::make_move_iterator(part.tensors_.end()));
+  joined.parts_ = std::move(parts);
+  if (Status status = joined.sortNames(); !status.isOk())
+    return Status(status.code(), name + ": " + status.message());
+  return joined;
+}
+
+Status SafetensorsFile::checkReadable() const {
+  for (const SafetensorsFile &part : parts_)
+    DYNA_RETURN_IF_ERROR(part.checkReadable());
+  return file_.checkReadable();
+}
+
+void SafetensorsFile::dropPages() const {
+  for (const SafetensorsFile &part : parts_)
+    part.dropPages();
+  file_.dropPages();
+}
+
 uint64_t SafetensorsFile::checksum() const {
   constexpr size_t piece = size_t(1) << 22;
   Checksum checksum;
+  for (const SafetensorsFile &part : parts_) {
+    const uint64_t own = part.checksum();
+    checksum.update(&own, sizeof own);
+  }
   for (size_t begin = 0; begin < bytes_.size(); begin += piece) {
     std::string_view bytes = bytes_.substr(begin, piece);
     checksum.update(bytes.data(), bytes.size());

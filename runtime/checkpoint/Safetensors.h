@@ -31,6 +31,11 @@ public:
   static StatusOr<SafetensorsFile> parse(std::string_view bytes,
                                          const std::string &name);
 
+  /// Joins files whose tensors have different names; `name` stands for them in
+  /// messages. The result has no `bytes`.
+  static StatusOr<SafetensorsFile> join(std::vector<SafetensorsFile> parts,
+                                        const std::string &name);
+
   const std::string &name() const { return name_; }
   std::string_view bytes() const { return bytes_; }
   const Metadata &metadata() const { return metadata_; }
@@ -38,10 +43,10 @@ public:
   uint64_t checksum() const;
   /// Fails if bytes that were read could not be, and are zeros. Called behind
   /// what reads them.
-  Status checkReadable() const { return file_.checkReadable(); }
+  Status checkReadable() const;
   /// Gives back the memory of what was read: it is read again when needed.
-  void dropPages() const { file_.dropPages(); }
-  /// In order of their place in the file.
+  void dropPages() const;
+  /// In order of their place in the file; those of joined files one after another.
   const std::vector<TensorView> &tensors() const { return tensors_; }
   /// The tensor of that name, or null.
   const TensorView *find(std::string_view name) const;
@@ -56,7 +61,8 @@ private:
   std::string_view bytes_;
   Metadata metadata_;
   std::vector<TensorView> tensors_;
-  std::vector<size_t> byName_; ///< indices of `tensors_`
+  std::vector<size_t> byName_;         ///< indices of `tensors_`
+  std::vector<SafetensorsFile> parts_; ///< files that were joined
 };
 
 /// Takes bytes of a tensor, front to back.

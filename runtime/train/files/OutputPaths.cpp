@@ -7,6 +7,7 @@
 #include "runtime/base/FileId.h"
 #include "runtime/base/FileLock.h"
 #include "runtime/base/Files.h"
+#include "runtime/checkpoint/ModelShards.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/data/OpenDataset.h"
 #include "runtime/train/files/PlanFiles.h"
@@ -106,10 +107,17 @@ std::vector<Input> inputsOf(const TrainOptions &options) {
   std::vector<Input> inputs = {{"this program", "/proc/self/exe"},
                                {"read by --load", options.load},
                                {"read by --costs", options.costs}};
-  if (!options.load.empty())
-    for (const char *file : {"model.safetensors", "config.json"})
+  if (!options.load.empty()) {
+    std::vector<std::string> files = {"model.safetensors", "config.json",
+                                      shardIndexFile};
+    const std::string index = joinPath(options.load, shardIndexFile);
+    // Loading says why an index cannot be read.
+    if (auto shards = readShardNames(index); shards.isOk())
+      files.insert(files.end(), shards->begin(), shards->end());
+    for (const std::string &file : files)
       inputs.push_back(
           {"part of the model of --load", joinPath(options.load, file)});
+  }
   for (const std::string &path : dataFiles(options.data))
     inputs.push_back({"read by --data", path});
   for (const std::string &path : dataFiles(options.heldOut))

@@ -283,7 +283,22 @@ TEST(FamilyNamesTest, acceptsPrefixBuffersAndRepeatedHead) {
     ASSERT_TRUE(status.isOk()) << status.message();
     EXPECT_EQ(loaded.values, p.values);
   }
+  // Names as torch.compile and data parallelism leave them.
+  for (const char *wrapper : {"_orig_mod.", "module.", "module._orig_mod.",
+                              "_orig_mod.module.transformer."}) {
+    Parameters wrapped = p.cleared();
+    SafetensorsFile file = save(saved, views, wrapper);
+    Status status = importTensors(Family::Gpt2, file, wrapped.slots());
+    ASSERT_TRUE(status.isOk()) << wrapper << ": " << status.message();
+    EXPECT_EQ(wrapped.values, p.values);
+  }
+  expectFailure(
+      importTensors(Family::Gpt2, save(saved, views, "model."), loaded.slots()),
+      "It holds 30 tensors: model.");
   views.push_back({"lm_head.weight", DType::F32, {7, 4}, p.values[0].data()});
+  EXPECT_TRUE(
+      importTensors(Family::Gpt2, save(saved, views, "module."), loaded.slots())
+          .isOk());
   EXPECT_TRUE(
       importTensors(Family::Gpt2, save(saved, views), loaded.slots()).isOk());
   // An untied model in a tied one would change the function.

@@ -1,0 +1,109 @@
+//===- ModelShards.cpp - Reads a model that lies in several files ---------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/checkpoint/ModelShards.h"
+
+#include "runtime/base/Files.h"
+#include "runtime/base/JsonReader.h"
+#include "runtime/base/Printable.h"
+#include "runtime/base/Text.h"
+
+#include <algorithm>
+#include <map>
+
+namespace dyna {
+namespace {
+
+constexpr size_t mostIndexBytes = size_t(64) << 20, mostShards = 4096;
+
+/// Names of tensors, by the shard that holds them.
+using ShardMap = std::map<std::string, std::vector<std::string>>;
+
+Status bad(const std::string &index, const std::string &what) {
+  return Status::invalidArgument(index + ": " + what);
+}
+
+/// Whoever wrote an index must not choose what else is read.
+bool isPlainName(const std::string &name) {
+  return !name.empty() && name != "." && name != ".." &&
+         name.find_first_of(std::string_view("/\0", 2)) == std::string::npos;
+}
+
+StatusOr<ShardMap> readIndex(const std::string &index) {
+  ShardMap shards;
+  {
+    DYNA_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(index));
+    if (file.bytes().size() > mostIndexBytes)
+      return bad(index, formatText("it has %d bytes, expected at most %d",
+                                   file.bytes().size(), mostIndexBytes));
+  }
+  // A second look at the file: the first one bounds what is read.
+  DYNA_ASSIGN_OR_RETURN(std::string text, readFile(index));
+  StatusOr<JsonValue> json = parseJson(text);
+  if (!json.isOk())
+    return bad(index, json.status().message());
+  const JsonValue *map = json->find("weight_map");
+  if (!map || !map->isObject() || map->keys.empty())
+    return bad(index, "expected \"weight_map\", an object from names of "
+                      "tensors to names of files");
+  for (size_t i = 0; i < map->keys.size(); ++i) {
+    const JsonValue &shard = map->items[i];
+    if (shard.kind != JsonValue::Kind::String || !isPlainName(shard.text))
+      return bad(index, "expected the name of a file beside it for tensor " +
+                            quoteJson(excerpt(map->keys[i])) + ", but got " +
+                            quoteJson(excerpt(shard.text)));
+    shards[shard.text].push_back(map->keys[i]);
+    if (shards.size() > mostShards)
+      return bad(index, formatText("it names more than %d files", mostShards));
+  }
+  return shards;
+}
+
+/// Fails unless a shard holds exactly the tensors that the index expects there.
+Status checkShard(const std::string &index, const SafetensorsFile &shard,
+                  std::vector<std::string> expected) {
+  for (const std::string &name : expected)
+    if (!shard.find(name))
+      return bad(index, "expected tensor " + quoteJson(excerpt(name)) + " in " +
+                            shard.name() + ", which does not hold it");
+  std::sort(expected.begin(), expected.end());
+  for (const TensorView &tensor : shard.tensors())
+    if (!std::binary_search(expected.begin(), expected.end(), tensor.name))
+      return bad(index, "it does not name tensor " +
+                            quoteJson(excerpt(tensor.name)) + ", which " +
+                            shard.name() + " holds");
+  return Status::ok();
+}
+
+} // namespace
+
+StatusOr<std::vector<std::string>> readShardNames(const std::string &index) {
+  DYNA_ASSIGN_OR_RETURN(ShardMap shards, readIndex(index));
+  std::vector<std::string> names;
+  for (const auto &shard : shards)
+    names.push_back(shard.first);
+  return names;
+}
+
+StatusOr<SafetensorsFile> openShards(const std::string &index) {
+  DYNA_ASSIGN_OR_RETURN(ShardMap shards, readIndex(index));
+  const size_t slash = index.rfind('/');
+  const std::string folder =
+      slash == std::string::npos ? "." : index.substr(0, slash);
+  std::vector<SafetensorsFile> parts;
+  for (auto &[name, expected] : shards) {
+    const std::string path = joinPath(folder, name);
+    if (!fileExists(path))
+      return bad(index, "it names " + quoteJson(excerpt(name)) +
+                            ", which is not beside it: all " +
+                            std::to_string(shards.size()) +
+                            " files of the model are needed");
+    DYNA_ASSIGN_OR_RETURN(SafetensorsFile part, SafetensorsFile::open(path));
+    DYNA_RETURN_IF_ERROR(checkShard(index, part, std::move(expected)));
+    parts.push_back(std::move(part));
+  }
+  return SafetensorsFile::join(std::move(parts), index);
+}
+
+} // namespace dyna

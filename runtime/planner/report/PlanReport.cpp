@@ -126,14 +126,15 @@ std::string PlanReport::json(const std::string &name) const {
       "{%s\"steps\": %d, \"samples\": %d, \"tokens\": %d, "
       "\"micro_batches\": %d, \"largest_micro_batch\": %d, \"padding\": %d, "
       "\"padding_share\": %.6f, \"seconds\": %.9g, "
-      "\"bound_seconds\": %.9g, \"load_bound_seconds\": %.9g, "
-      "\"path_bound_seconds\": %.9g, \"tokens_per_second\": %.9g, "
+      "\"bound_seconds\": %.9g, \"busy_bound_seconds\": %.9g, "
+      "\"load_bound_seconds\": %.9g, \"path_bound_seconds\": %.9g, "
+      "\"tokens_per_second\": %.9g, "
       "\"bubble\": %.6f, \"exchange\": %.6f, \"recompute\": %.6f, "
       "\"model_flops\": %.9g, \"peak_share\": %s, \"other_schedules\": %d, ",
       name.empty() ? "" : "\"plan\": \"" + name + "\", ", steps, samples,
       tokens, microBatches, largestMicroBatch, padding, paddingShare(), seconds,
-      bound, loadBound, pathBound, tokensPerSecond(), bubble(), exchangeShare(),
-      recomputeShare(), flops,
+      leastSeconds(), bound, loadBound, pathBound, tokensPerSecond(), bubble(),
+      exchangeShare(), recomputeShare(), flops,
       peakRate > 0 ? formatText("%.6f", peakShare()) : "null", otherSchedules);
   if (planSeconds > 0)
     text +=

@@ -133,6 +133,10 @@ TEST(PlanReportTest, StepsAddUp) {
             std::max(one.report.peakBytes(), other.report.peakBytes()));
   StatusOr<JsonValue> json = parseJson(sum.json("1f1b"));
   ASSERT_TRUE(json.isOk()) << json.status().message();
+  // The bound that people read is the largest that is known.
+  EXPECT_GT(sum.loadBound, sum.bound);
+  EXPECT_DOUBLE_EQ(json->find("bound_seconds")->number, sum.loadBound);
+  EXPECT_DOUBLE_EQ(json->find("busy_bound_seconds")->number, sum.bound);
   EXPECT_EQ(json->find("stages")->items.size(), 2u);
   EXPECT_TRUE(json->find("stages")->items[1].find("safety_stock"));
   EXPECT_TRUE(json->find("plan"));

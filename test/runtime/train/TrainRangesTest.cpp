@@ -167,13 +167,14 @@ TEST_F(TrainRangesTest, StepsOfPhasesArePredicted) {
     const double seconds = predicted->find("seconds")->number;
     double sum = predicted->find("switch_seconds")->number;
     EXPECT_GT(sum, 0);
-    for (const char *bound :
-         {"bound_seconds", "load_bound_seconds", "path_bound_seconds"}) {
+    for (const char *bound : {"bound_seconds", "busy_bound_seconds",
+                              "load_bound_seconds", "path_bound_seconds"}) {
       EXPECT_GT(predicted->find(bound)->number, 0) << bound;
       EXPECT_LE(predicted->find(bound)->number, seconds) << bound;
     }
     EXPECT_NEAR(predicted->find("bubble")->number,
-                1 - predicted->find("bound_seconds")->number / seconds, 1e-5);
+                1 - predicted->find("busy_bound_seconds")->number / seconds,
+                1e-5);
     const JsonValue *phases = predicted->find("phases");
     ASSERT_NE(phases, nullptr);
     ASSERT_EQ(static_cast<int64_t>(phases->items.size()),

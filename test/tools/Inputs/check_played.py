@@ -15,8 +15,9 @@ def lines_of(path):
 
 def report(path):
     (plan,) = lines_of(path)
-    for bound in ("bound_seconds", "load_bound_seconds", "path_bound_seconds"):
-        assert 0 < plan[bound] <= plan["seconds"] * (1 + 1e-9), (bound, plan)
+    bounds = [plan[f"{bound}_bound_seconds"] for bound in ("busy", "load", "path")]
+    assert min(bounds) > 0 and plan["bound_seconds"] == max(bounds) <= plan["seconds"] * (1 + 1e-9), plan
+    assert abs(plan["bubble"] - 1 + plan["busy_bound_seconds"] / plan["seconds"]) < 1e-5, plan
     assert len(plan["rank_peak_bytes"]) == 4, plan
     assert 0 < plan["exchange"] <= plan["bubble"], plan
     for stage, entry in enumerate(plan["stages"]):

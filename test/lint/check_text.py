@@ -46,7 +46,8 @@ def comments(text):
         if own:
             if not block:
                 begin, isDoc = number, doc
-            block.append(found[1])
+            # Indented lines are code, pictures or tables.
+            block.append("" if found[1].startswith("    ") else found[1])
 
 
 def page(text):

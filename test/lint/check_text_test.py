@@ -24,6 +24,7 @@ CASES = [  # (file, text, verbless, long)
     ("runtime/sim/A.h", "// " + "\n// ".join(["word word"] * 14) + "\n", 0, 1),
     ("runtime/sim/A.h", "// " + "\n//\n// ".join(["word word"] * 14) + "\n", 0, 0),
     ("runtime/sim/A.h", "// " + "\n// - ".join(["Word word"] * 14) + "\n", 0, 0),
+    ("runtime/sim/A.h", f"//     {LONG}\n// Words.\n", 0, 0),
     ("runtime/sim/A.h", f'const char *text = "{LONG}";\n', 0, 0),
     ("runtime/sim/A.cpp", f"/// Of it. {LONG}\n", 0, 0),
     ("docs/a.md", f"{LONG}.\n", 0, 1),

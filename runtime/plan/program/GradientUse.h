@@ -1,8 +1,8 @@
-//===- GradientUse.h - What instructions do with gradients ------*- C++ -*-===//
+//===- GradientUse.h - Uses of gradients by instructions ---------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What the proof of a step of several graphs goes by, and what joins its phases.
+// Predicates that the verifier of steps and the code that joins phases share.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,21 +13,22 @@
 
 namespace dyna {
 
-/// Whether home's gradients must be whole before it: they are reduced, measured, or
-/// used up.
+/// Returns true if home's gradients must be complete before the instruction, because
+/// it reduces, measures or uses them.
 inline bool needsWholeGradients(plan::Instruction::Op op) {
   return reads(op, ParameterUse::UpdatedGradients) ||
          writes(op, ParameterUse::UpdatedGradients);
 }
 
-/// Whether it is the last to add to the gradients of its layer's parameters for its
-/// micro-batch: `BACKWARD_INPUT` leaves those of weights to `BACKWARD_WEIGHT`.
+/// Returns true if the instruction is the last one that adds to the gradients of its
+/// layer for its micro-batch. `BACKWARD_INPUT` leaves the gradients of weights to
+/// `BACKWARD_WEIGHT`.
 inline bool addsGradients(plan::Instruction::Op op) {
   return op == plan::Instruction::BACKWARD ||
          op == plan::Instruction::BACKWARD_WEIGHT;
 }
 
-/// Whether programs compute gradients: those that do not only evaluate.
+/// Returns true if the plan computes gradients, so does not only evaluate.
 inline bool trains(const plan::Plan &plan) {
   for (const plan::RankProgram &program : plan.ranks)
     for (const plan::Instruction &i : program.instructions)

@@ -1,9 +1,9 @@
-//===- InstructionTable.h - What each instruction has and does --*- C++ -*-===//
+//===- InstructionTable.h - Fields, blocks and uses of instructions -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Instructions.def as functions. Every instruction has room for every field;
-// what it has not is 0, or the plan is refused.
+// Functions that look up Instructions.def. Every instruction has room for every
+// field. A field that its kind does not have must be 0, or the plan is refused.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ namespace dyna {
 // Fields
 //===----------------------------------------------------------------------===//
 
-/// In the order in which they are written.
+/// Fields in the order in which files and IR have them.
 enum class Field { Layer, MicroBatch, Recompute, Phase, Bucket, Parameter };
 constexpr int fieldCount = static_cast<int>(Field::Parameter) + 1;
 
@@ -27,17 +27,18 @@ int64_t fieldOf(const plan::Instruction &instruction, Field field);
 void setField(plan::Instruction &instruction, Field field, int64_t value);
 
 bool hasField(plan::Instruction::Op op, Field field);
-/// Whether 0 is no value for it. (What else a field may be follows from the
-/// plan; PlanVerifier.h.)
+/// Returns true if the field must not be 0. Other limits follow from the plan
+/// (PlanVerifier.h).
 bool needsField(plan::Instruction::Op op, Field field);
-/// "layer, workspace", or "nothing": fields, then blocks that it takes.
+/// Returns the fields of an instruction, then the blocks that it takes: "layer,
+/// workspace", or "nothing".
 std::string listFields(plan::Instruction::Op op);
 
 //===----------------------------------------------------------------------===//
 // Blocks
 //===----------------------------------------------------------------------===//
 
-/// What an instruction calls a block; which one that is, BlockKinds.def says.
+/// Name of a block in an instruction. BlockKinds.def says which block it is.
 enum class Operand {
 #define DYNA_OPERAND(name, ...) name,
 #include "runtime/plan/program/BlockKinds.def"
@@ -48,14 +49,14 @@ constexpr int operandCount = 0
     ;
 const char *operandName(Operand operand);
 
-/// What an instruction does with a block; see Instructions.def.
+/// Use of a block by an instruction (Instructions.def).
 struct BlockRule {
   enum Access : uint8_t {
     Read = 0,
     Write = 1,
     Take = 2,
     Give = 4,
-    IfAbsent = 8 ///< takes what is not there yet
+    IfAbsent = 8 ///< takes the block unless it is alive already
   };
   Operand operand = Operand::Batch;
   uint8_t access = Read;
@@ -63,7 +64,7 @@ struct BlockRule {
   constexpr bool is(Access what) const { return access & what; }
 };
 
-/// A list in the table.
+/// Rules of one instruction, as a range in the table.
 struct BlockRules {
   const BlockRule *first;
   int count;
@@ -72,7 +73,7 @@ struct BlockRules {
 };
 BlockRules blockRules(plan::Instruction::Op op);
 
-/// What it takes: the names of its `places`.
+/// Operands that an instruction takes, in the order of its `places`.
 struct TakenOperands {
   std::array<Operand, plan::Instruction::maxTaken> operands;
   int count;
@@ -80,21 +81,22 @@ struct TakenOperands {
   const Operand *end() const { return operands.data() + count; }
 };
 TakenOperands takenBy(plan::Instruction::Op op);
-/// The place of an operand in `places`, -1 for one that it does not take.
+/// Returns the index of an operand in `places`; -1 if the instruction does not take it.
 int placeIndex(plan::Instruction::Op op, Operand operand);
 
 //===----------------------------------------------------------------------===//
 // Parameters
 //===----------------------------------------------------------------------===//
 
-/// What of the parameters of a layer may be written, or read beside what its
-/// functions read; but for the first, of those that it updates.
+/// State of a layer's parameters that instructions read or write, beside what its
+/// functions read. All but `UsedGradients` mean only the parameters that the layer
+/// updates.
 enum class ParameterUse {
-  UsedGradients = 1, ///< of all that it uses
+  UsedGradients = 1, ///< gradients of all parameters that the layer uses
   UpdatedGradients = 2,
   Masters = 4,
   Moments = 8,
-  Copies = 16 ///< in the compute type
+  Copies = 16 ///< copies in the compute type
 };
 bool writesParameters(plan::Instruction::Op op);
 bool writes(plan::Instruction::Op op, ParameterUse what);
@@ -104,13 +106,13 @@ bool reads(plan::Instruction::Op op, ParameterUse what);
 // Calls and exchanges
 //===----------------------------------------------------------------------===//
 
-/// What ranks do together by instructions of their own.
+/// Exchanges between ranks that have instructions of their own.
 enum class ExchangeKind {
   None,
-  Activation, ///< to the next stage
-  Gradient,   ///< to the stage before, of an activation
-  Reduction,  ///< of the gradients of parameters
-  Gather,     ///< of the rows of parameters that other ranks updated
+  Activation, ///< activation for the next stage
+  Gradient,   ///< gradient of an activation for the previous stage
+  Reduction,  ///< sum of the gradients of parameters
+  Gather,     ///< rows of parameters that other ranks updated
   Norm,
   ValueSwitch,   ///< parameters come to another graph
   GradientSwitch ///< gradients of parameters go home
@@ -119,8 +121,8 @@ enum class ExchangeKind {
 /// An exchange from the side of one rank.
 struct ExchangeOp {
   ExchangeKind kind = ExchangeKind::None;
-  bool sends = false;  ///< a message to another stage; else receives it
-  bool starts = false; ///< else waits for what was started
+  bool sends = false;  ///< true: sends a message; false: receives it
+  bool starts = false; ///< true: starts the exchange; false: waits for it
 
   constexpr bool isMessage() const {
     return kind == ExchangeKind::Activation || kind == ExchangeKind::Gradient;
@@ -133,17 +135,17 @@ struct ExchangeOp {
            kind == ExchangeKind::GradientSwitch;
   }
   constexpr bool isGradient() const { return kind == ExchangeKind::Gradient; }
-  /// How many stages behind this one the other end of a message is: 1 or -1.
+  /// Distance of the other end of a message in stages: 1 or -1.
   constexpr int stagesOn() const { return sends != isGradient() ? 1 : -1; }
 };
 
 const char *instructionName(plan::Instruction::Op op);
 ExchangeOp exchangeOf(plan::Instruction::Op op);
-/// The DYNA_ROLE_* that an instruction calls, -1 for those that call nothing.
+/// Returns the DYNA_ROLE_* that an instruction calls; -1: it calls no function.
 int roleOf(const plan::Instruction &instruction);
 
-/// Of a stage's work, by the role that is called: schedules, reports and pictures go
-/// by it, not by names of instructions.
+/// Pass of a stage that an instruction belongs to, by the role that it calls.
+/// Schedules, reports and pictures use passes instead of names of instructions.
 enum class Pass { None, Forward, Recompute, Backward, Weight, Update };
 Pass passOf(plan::Instruction::Op op);
 
@@ -153,18 +155,18 @@ inline bool exchangesSlot(const plan::Instruction &instruction, int slot) {
   return instruction.parameter == 0 || instruction.parameter == slot + 1;
 }
 
-/// Whether it works on a micro-batch; the others on parameters.
+/// Returns true if the instruction works on a micro-batch. Others work on parameters.
 inline bool isPerMicroBatch(plan::Instruction::Op op) {
   return hasField(op, Field::MicroBatch);
 }
-/// Whether it works on one and is no message.
+/// Returns true if the instruction works on a micro-batch and is no message.
 inline bool isCompute(plan::Instruction::Op op) {
   return isPerMicroBatch(op) && exchangeOf(op).kind == ExchangeKind::None;
 }
 inline bool namesLayer(plan::Instruction::Op op) {
   return hasField(op, Field::Layer);
 }
-/// "FORWARD layer 3 micro-batch 1": for messages and traces.
+/// Returns a text for messages and traces, such as "FORWARD layer 3 micro-batch 1".
 std::string describeInstruction(const plan::Instruction &instruction);
 
 } // namespace dyna

@@ -1,15 +1,14 @@
-//===- Plan.h - What every rank does in one step ----------------*- C++ -*-===//
+//===- Plan.h - The instructions of one mini-batch ---------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The instructions of one mini-batch, per rank. A planner writes a plan, the
-// verifier proves it, the executor interprets it; `exec` is its readable twin,
-// Plan.proto its form in files.
+// A plan lists the instructions of every rank. A planner writes it, the verifier
+// checks it, and the executor interprets it. The `exec` dialect is its readable
+// form, and Plan.proto its form in files.
 //
-// A plan says nothing that follows from the model and the strategy: the peers
-// of messages and their bytes, which blocks an instruction uses and how large
-// they are. What is free is which instructions there are, their order, and where
-// blocks lie.
+// A plan contains only free choices: the instructions, their order and the places of
+// blocks. Everything else follows from the model and the strategy: the peers and
+// bytes of messages, and the blocks of an instruction and their sizes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +24,7 @@
 
 namespace dyna::plan {
 
-/// What backward computes again.
+/// Values that backward computes again.
 enum Recompute : int32_t {
   RECOMPUTE_NONE = 0,
   RECOMPUTE_SELECTIVE = 1,
@@ -34,25 +33,25 @@ enum Recompute : int32_t {
 constexpr int Recompute_MAX = RECOMPUTE_FULL;
 
 struct Segment {
-  int64_t sample = 0; ///< index into the mini-batch
+  int64_t sample = 0; ///< index in the mini-batch
   int64_t begin = 0;  ///< first token of the sample
   int64_t length = 0;
 };
 
 struct MicroBatch {
   std::vector<Segment> segments;
-  int replica = 0; ///< the data-parallel coordinate of the ranks that run it
+  int replica = 0; ///< data-parallel coordinate of the ranks that run it
 };
 
-/// Micro-batches of a plan, at most: each has tags of its own in a transport.
+/// Largest number of micro-batches in a plan. Each has tags of its own in a transport.
 constexpr int maxMicroBatches = 1 << 20;
 
-/// Places are multiples of it.
+/// Alignment of places, in bytes.
 constexpr int64_t placeAlignment = DYNA_BLOCK_ALIGNMENT;
-/// A block that lies nowhere: there is none.
+/// Place of a block that does not exist.
 constexpr int64_t noPlace = -1;
 
-/// What an instruction is, has and does says Instructions.def.
+/// One instruction of a rank. Instructions.def says what each kind has and does.
 struct Instruction {
   enum Op : uint8_t {
     OP_UNKNOWN,
@@ -61,42 +60,41 @@ struct Instruction {
     Op_END
   };
   static constexpr int Op_MAX = Op_END - 1;
-  /// Blocks that one instruction takes, at most.
+  /// Largest number of blocks that one instruction takes.
   static constexpr int maxTaken = 3;
 
   Op op = OP_UNKNOWN;
-  /// Of FORWARD and of RECOMPUTE.
+  /// Mode of FORWARD and RECOMPUTE.
   Recompute recompute = RECOMPUTE_NONE;
-  /// For messages the first layer of the later stage, whose input, or the
-  /// gradient of whose input, crosses.
+  /// The layer. For a message, the first layer of the later stage: its input, or the
+  /// gradient of its input, is sent.
   int layer = 0;
   int microBatch = 0;
-  /// Of a switch (StepPlan.h): the phase whose graph it leads to or from, and
-  /// which of its buckets.
+  /// Phase and bucket of a switch (StepPlan.h). The switch leads to or from the graph
+  /// of this phase.
   int phase = 0;
   int bucket = 0;
-  /// The k-th parameter of the layer, counted from 1, is exchanged alone; 0: all
-  /// that the layer shares.
+  /// Number of the layer's parameter that is exchanged alone, counted from 1; 0: all
+  /// parameters that the layer shares.
   int parameter = 0;
-  /// Bytes from the start of the dynamic region (everything in the arena behind
-  /// the persistent part) at which the blocks lie that the instruction takes, in
-  /// the order of its row; `noPlace` for those that are not there.
+  /// Places of the blocks that the instruction takes, in the order of its row. A place
+  /// is an offset in bytes in the dynamic region, which follows the persistent part
+  /// of the arena; `noPlace`: no such block.
   std::array<int64_t, maxTaken> places = {noPlace, noPlace, noPlace};
 };
 
-/// Whether they are one byte for byte.
+/// Returns true if all fields are equal.
 bool operator==(const Instruction &a, const Instruction &b);
 
-/// Where what a phase of a step has on a rank lies (StepPlan.h): bytes from the
-/// start of the rank's region. A plan that stands alone has its dynamic region
-/// there, and nothing else.
+/// Places of a phase's memory on a rank (StepPlan.h), as offsets in bytes in the rank's
+/// region. A plan that is no phase of a step has only its dynamic region.
 struct PhasePlaces {
-  int64_t dynamic = 0; ///< the dynamic region of the program
-  /// What layers read, and their gradients: of a graph other than home.
+  int64_t dynamic = 0; ///< dynamic region of the program
+  /// Parameters that layers read, and their gradients, in graphs other than home.
   int64_t values = noPlace;
   int64_t gradients = noPlace;
-  /// What waits to be passed on, or added, in the switch that brings the values,
-  /// and in that which takes the gradients home.
+  /// Transit buffers of the switch that brings values, and of the one that takes
+  /// gradients home. They hold data that is passed on or added later.
   int64_t valueTransit = noPlace;
   int64_t gradientTransit = noPlace;
 };
@@ -104,26 +102,27 @@ bool operator==(const PhasePlaces &a, const PhasePlaces &b);
 
 struct RankProgram {
   std::vector<Instruction> instructions;
-  int64_t dynamicBytes = 0; ///< size of the dynamic region that it needs
+  int64_t dynamicBytes = 0; ///< size of its dynamic region
   PhasePlaces places;
 
-  /// Of instructions.
+  /// Number of instructions.
   int count() const { return static_cast<int>(instructions.size()); }
 };
 
 struct Plan {
   uint64_t manifestHash = 0;
-  /// The graph that it was made for (ExecutableGraph::name). One graph a plan;
-  /// a step of several will have phases, each with its own.
+  /// Name of its graph (ExecutableGraph::name). A plan has one graph; a step of several
+  /// graphs has several plans.
   std::string graph;
   std::vector<MicroBatch> microBatches;
   std::vector<RankProgram> ranks;
-  int64_t targetTokens = 0; ///< of the whole mini-batch, all replicas
-  // What exec IR says beside: nothing that runs or proves a plan reads them.
+  int64_t targetTokens = 0; ///< targets of the whole mini-batch, all replicas
+  // Further facts for exec IR. The verifier and the executor do not read them.
   std::string name;
   std::vector<int64_t> lengths; ///< tokens of each sample
-  /// The schedule that it has instead of the one asked for, which does not fit
-  /// the memory there is or, where that searches, takes longer; empty: as asked.
+  /// Schedule that replaced the requested one; empty: none did. A schedule is replaced
+  /// if it does not fit memory. A schedule that searches is also replaced by a faster
+  /// simple one.
   std::string fallback;
 
   int rankCount() const { return static_cast<int>(ranks.size()); }

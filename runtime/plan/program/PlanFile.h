@@ -1,10 +1,10 @@
-//===- PlanFile.h - Plans as bytes ------------------------------*- C++ -*-===//
+//===- PlanFile.h - Reads and writes plans -----------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A plan has one encoding: what several ranks do alike is written once, and
-// fields of instructions are columns, a byte or two each. (docs/decisions/
-// 0033-plans-say-what-is-free.md.)
+// A plan has exactly one encoding. A program that several ranks share is written
+// once. Fields of instructions are columns of one or two bytes a value
+// (docs/decisions/0033-plans-say-what-is-free.md).
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,15 +18,15 @@
 
 namespace dyna {
 
-/// Instructions of all ranks, in all phases, that a file may have.
+/// Largest number of instructions in a file, over all ranks and phases.
 constexpr int64_t maxPlanInstructions = INT64_C(1) << 23;
 
-/// InvalidArgument where the bytes are no plan, or more than this version
-/// knows. Says nothing about whether the plan may run (PlanVerifier.h).
+/// Reads a plan. Returns InvalidArgument if the bytes are no plan, or have fields that
+/// this version does not know. Does not verify the plan (PlanVerifier.h).
 StatusOr<plan::Plan> readPlan(std::string_view bytes);
 
-/// Known instructions and aligned places only: the fields of others have no
-/// form in a file.
+/// Writes a plan. All instructions must be known and all places aligned; others have
+/// no form in a file.
 std::string writePlan(const plan::Plan &plan);
 
 /// Read and write steps. A step of one phase that has the whole mini-batch is its plan

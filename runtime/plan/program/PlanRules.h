@@ -1,8 +1,8 @@
-//===- PlanRules.h - Refusals that name their rule --------------*- C++ -*-===//
+//===- PlanRules.h - Errors that name the rule of the verifier ---*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Shared by the parts of the plan verifier; not for others.
+// Only the parts of the plan verifier use it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +13,7 @@
 
 namespace dyna {
 
-/// Those of PlanVerifier.h, by their numbers.
+/// Rules P1 to P14 (PlanVerifier.h, StepVerifier.h).
 enum class PlanRule {
   Made = 1,
   Covered,
@@ -31,7 +31,7 @@ enum class PlanRule {
   Returned
 };
 
-/// "plan: what (P7)".
+/// Returns the error "plan: what (P7)".
 inline Status refuse(PlanRule rule, const std::string &what) {
   return Status::invalidArgument("plan: " + what + " (P" +
                                  std::to_string(static_cast<int>(rule)) + ")");

@@ -1,11 +1,11 @@
-//===- VerifiedPlan.h - A plan with its proof -------------------*- C++ -*-===//
+//===- VerifiedPlan.h - A plan that passed the verifier ----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Executors run nothing else. The proof (PlanVerifier.h) takes time that no
-// device should wait for, so whoever makes plans ahead of the devices also
-// proves them there, and the type says that it was done. There is no other way
-// to one, and nothing changes the plan afterwards.
+// Executors run only verified plans. Verification (PlanVerifier.h) takes time that
+// no device should wait for. So plans are verified where they are made, ahead of the
+// devices, and this type shows it. There is no other way to create one, and nothing
+// changes the plan afterwards.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,17 +20,17 @@ namespace dyna {
 
 class VerifiedPlan {
 public:
-  /// Proves all of P1 to P11 for a mini-batch of these lengths; the failure is
-  /// verifyPlan's. The limits of `options` count: who runs the plan only
-  /// compares each rank's region with its own arena.
+  /// Verifies P1 to P11 for a mini-batch of these lengths. A failure is that of
+  /// verifyPlan. The limits are those of `options`. An executor only compares each
+  /// rank's region with its own arena.
   static StatusOr<VerifiedPlan> prove(const ExecutableGraph &graph,
                                       plan::Plan plan,
                                       std::vector<int64_t> lengths,
                                       const VerifyOptions &options);
 
-  /// The part of a plan that some ranks run. Its maker has proven the whole; what
-  /// came over wires and disks since is proven for these ranks, P1 to P8, and no
-  /// other rank can run it.
+  /// Verifies the part of a plan that some ranks run, P1 to P8. The whole plan was
+  /// verified where it was made, and this part came over a wire or from a disk. Only
+  /// these ranks can run it.
   static StatusOr<VerifiedPlan> proveRanks(const ExecutableGraph &graph,
                                            plan::Plan plan,
                                            std::vector<int> ranks,
@@ -38,24 +38,25 @@ public:
                                            const VerifyOptions &options);
 
   const plan::Plan &plan() const { return plan_; }
-  /// Whether it has the programs of all ranks.
+  /// Returns true if it has the programs of all ranks.
   bool isWhole() const { return !ranks_; }
-  /// Whether it is proven for a rank.
+  /// Returns true if it is verified for `rank`.
   bool covers(int rank) const;
-  /// Tokens of each sample of the mini-batch that it was proven for.
+  /// Tokens of each sample of the mini-batch that it was verified for.
   const std::vector<int64_t> &lengths() const { return lengths_; }
 
 private:
-  /// Of a test alone, which shows what becomes of plans that are refused.
+  /// Creates plans without verification. One test uses it to run plans that the
+  /// verifier refuses.
   friend struct UnprovenPlan;
-  /// Proves the phases of a step.
+  /// Verifies the phases of a step.
   friend class VerifiedStep;
   VerifiedPlan(plan::Plan plan, std::vector<int64_t> lengths)
       : plan_(std::move(plan)), lengths_(std::move(lengths)) {}
 
   plan::Plan plan_;
   std::vector<int64_t> lengths_;
-  std::optional<std::vector<int>> ranks_; ///< nothing: all of them
+  std::optional<std::vector<int>> ranks_; ///< empty: all ranks
 };
 
 } // namespace dyna

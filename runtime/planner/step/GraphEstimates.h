@@ -1,9 +1,8 @@
-//===- GraphEstimates.h - Steps of given graphs, estimated ------*- C++ -*-===//
+//===- GraphEstimates.h - Estimates the steps of given graphs ----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What ranges are merged by (AssignStrategies.h), wherever steps of several graphs
-// are planned: in runs, in passes, in tools.
+// Runs, passes and tools merge ranges by these estimates (AssignStrategies.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,10 +14,12 @@
 
 namespace dyna {
 
-/// Phases by sums over their samples, switches as they were planned.
+/// Estimates phases from sums over their samples, and takes the durations of planned
+/// switches.
 class GraphEstimates : public StepEstimates {
 public:
-  /// `phases` of each graph, `order`: graphs in the order of their phases.
+  /// `phases` has an estimate for each graph. `order` lists graphs in the order of their
+  /// phases.
   GraphEstimates(std::vector<PhaseEstimate> phases, std::vector<int> order,
                  SwitchSeconds switches)
       : phases_(std::move(phases)), order_(std::move(order)),

@@ -1,17 +1,16 @@
-//===- Orchestrate.h - How the graphs of a run take turns -------*- C++ -*-===//
+//===- Orchestrate.h - Chooses home, the order of graphs, switches -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Which of a run's graphs is *home* (StepPlan.h), in which order their phases
-// follow each other, and by which switches. A rank has
+// A run with several graphs has a *home* graph (StepPlan.h), an order of phases and
+// switches between them. A rank holds
 //
 //     of home     values, masters, gradients, moments, at all times
 //     of others   values and gradients, which come and go with their phase
 //
-// so that the choice of home decides what the fullest rank holds: with ZeRO the
-// state is dealt to more ranks than without. Switches between the same graphs
-// take different times from one home to another, too, since with ZeRO what is up
-// to date at home are rows.
+// So the choice of home decides how much the fullest rank holds: ZeRO splits the
+// state over more ranks. The durations of switches depend on home too, because with
+// ZeRO only rows are up to date on a rank of home.
 //
 //     graphs              a: dp=4,zero=1   b: dp=2,tp=2   c: tp=4
 //     fullest rank        a: 100 MiB       b: 140 MiB     c: 112 MiB
@@ -29,39 +28,40 @@
 
 namespace dyna {
 
-/// How switches are made, and what they take.
+/// Plans switches and estimates their durations.
 struct SwitchMaker {
   SwitchTable::Make plan;
-  /// Of a switch that `plan` made.
+  /// Returns the seconds of a switch that `plan` made.
   std::function<double(const GraphSwitch &)> seconds;
 };
 
-/// By planSwitch, in the time that timesOf says.
+/// Returns a maker that uses planSwitch and timesOf.
 SwitchMaker switchMaker(const SwitchNetwork &network,
                         const SwitchOptions &options = {});
 
 struct OrchestrateOptions {
-  /// Whether the others may come in any order; otherwise in that in which they
-  /// were given.
+  /// Searches the order of graphs other than home. By default they keep the order in
+  /// which they were given.
   bool searchOrder = false;
-  /// The home there must be, for who knows it; -1: chosen.
+  /// Required home; -1: chosen.
   int home = -1;
 };
 
-/// What the switches of a table take.
+/// Durations of the switches of a table.
 struct SwitchSeconds {
   int home = 0;
-  /// `[home or the graph before][to]`, and from each graph home.
+  /// Seconds of values, by `[home or the graph before][to]`, and of gradients from each
+  /// graph to home.
   std::vector<std::vector<double>> values;
   std::vector<double> gradients;
 
-  /// Of all switches of a step with phases of these graphs in this order: values
-  /// to each, and the gradients of each home, one behind the other. Home, whose
-  /// phase is the last, whether it has samples or not, may be left out.
+  /// Returns the seconds of all switches of a step with phases of these graphs in this
+  /// order. Each has its values and its gradients switched. Home's phase is always the
+  /// last one and may be left out.
   double of(const std::vector<int> &phases) const;
 };
 
-/// By `seconds` of each.
+/// Computes them with the durations that `seconds` returns.
 SwitchSeconds
 timeSwitches(const SwitchTable &table,
              const std::function<double(const GraphSwitch &)> &seconds);
@@ -70,7 +70,7 @@ timeSwitches(const SwitchTable &table,
 struct Orchestration {
   /// Graphs in the order of their phases; home is the last.
   std::vector<int> order;
-  /// Of each rank: parameters and their state, that are there at one time.
+  /// Bytes of parameters and their state that each rank holds at one time.
   std::vector<int64_t> parameterBytes;
   SwitchTable switches;
   SwitchSeconds seconds;
@@ -81,24 +81,26 @@ struct Orchestration {
   }
 };
 
-/// Bytes of parameters and their state that are on each rank at one time, at most:
-/// home's, with masters and moments, and of others two side by side (StepMemory.h),
-/// whatever their order. O(graphs ranks parameters).
+/// Returns the most bytes of parameters and their state on each rank at one time, for
+/// any order of phases. These are home's, with masters and moments, and two other
+/// graphs side by side (StepMemory.h). O(graphs ranks parameters).
 std::vector<int64_t>
 parameterBytes(const std::vector<const ExecutableGraph *> &graphs, int home);
 
-/// Homes whose fullest ranks need no more than this times the least are as good
-/// as each other in memory: paddings decide nothing.
+/// Homes whose fullest ranks need at most this times the least memory count as equal,
+/// so that padding does not decide.
 constexpr double equalHomeMemory = 1.01;
-/// Orders are searched among no more graphs than this.
+/// Largest number of graphs whose orders are searched.
 constexpr int maxOrderedGraphs = 16;
 
-/// Home is the graph with the least on the fullest rank, of equals that with the
-/// least time of switches in a step that has all phases, of equals the first. Of
-/// orders the one with the least time, of equals the first as graphs are numbered.
-/// The graphs, of one model and as many ranks, no two alike, in the order of
-/// their phases, must outlive the answer. Fails where they are not such, and
-/// where a switch cannot be planned. As SwitchTable::create for each home that is
+/// Chooses home, the order of phases and the switches. Home is the graph whose fullest
+/// rank holds least. Of equals, the one with the shortest switches in a step with all
+/// phases wins, then the first one. Of orders, the one with the shortest switches wins,
+/// then the first one.
+///
+/// `graphs` lists graphs of one model and equal numbers of ranks, no two alike, in the
+/// order of their phases. They must outlive the result. Fails if they are not such, or
+/// if a switch cannot be planned. Takes a SwitchTable::create for each home that is
 /// compared, and O(2^graphs graphs^2) with `searchOrder`.
 StatusOr<Orchestration>
 orchestrate(const std::vector<const ExecutableGraph *> &graphs,

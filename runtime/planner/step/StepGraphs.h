@@ -2,9 +2,9 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each strategy of a step has a graph, a planner and options, and all have one
-// rank's memory between them. What follows from that is here, for runs and for
-// tools that say what a run would do.
+// Each strategy of a step has a graph, a planner and options. All of them share the
+// memory of a rank. Runs use this file, and so do tools that report what a run would
+// do.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,37 +23,38 @@
 
 namespace dyna {
 
-/// A graph with what plans for it are made by.
+/// A graph with its planner and options.
 struct PlannedGraph {
-  std::string name; ///< of its strategy; empty: not named
+  std::string name; ///< name of its strategy; may be empty
   std::unique_ptr<ExecutableGraph> graph;
   std::unique_ptr<Planner> planner;
   PlanOptions options;
-  int64_t microBatches = 1; ///< of one replica in one step, if all are full
-  /// Nobody said how large micro-batches are: they may be as small as memory asks.
+  int64_t microBatches = 1; ///< full micro-batches of one replica in one step
+  /// True if no flag gives the size of micro-batches. They then adapt to memory.
   bool isSizeOpen = false;
 };
 
-/// Of a request, which names its strategy; `notes` gets those of its policy.
+/// Creates the graph of a request, which names its strategy. The notes of its policy
+/// are appended to `notes`.
 StatusOr<PlannedGraph> planGraph(const CostModel &costs,
                                  const PlanRequest &request,
                                  std::vector<std::string> &notes);
 
-/// That the strategies of ranges have as many ranks; the failure names two that
-/// have not. `strategies` are those that the ranges number.
+/// Fails if the strategies of ranges do not have equal numbers of ranks, and names two.
+/// `strategies` are the ones that the ranges number.
 Status checkEqualRanks(const LengthRanges &ranges,
                        const std::vector<Strategy> &strategies);
 
-/// Home and switches of the graphs of ranges, one by one.
+/// Chooses home and the switches of `graphs`, one for each range.
 StatusOr<Orchestration>
 orchestrateRanges(const LengthRanges &ranges,
                   const std::vector<const PlannedGraph *> &graphs);
 
-/// All graphs of a step, owned by others.
+/// The graphs of a step. Does not own them.
 class StepGraphs {
 public:
-  /// By their ranges, `home` one of them. Without an orchestration nothing is asked
-  /// of what several graphs have at one time.
+  /// `graphs` has one graph for each range, and `home` is the index of home. Without an
+  /// orchestration, no function about the common memory of several graphs is called.
   StepGraphs(std::vector<PlannedGraph *> graphs, int home,
              const Orchestration *orchestration)
       : graphs_(std::move(graphs)), home_(home), orchestration_(orchestration) {
@@ -63,20 +64,20 @@ public:
   PlannedGraph &home() const { return *graphs_[home_]; }
   bool isHome(const PlannedGraph &graph) const { return &graph == &home(); }
   bool areSeveral() const { return graphs_.size() > 1; }
-  /// Where there are several.
+  /// Valid if there are several graphs.
   const Orchestration &orchestration() const { return *orchestration_; }
 
-  /// What a graph has of the parameters.
+  /// Returns the parameters and their state that a graph holds.
   Persistent persistentOf(const PlannedGraph &graph, bool training) const;
-  /// How its plans are made as part of the step.
+  /// Returns the options of a graph's plans as phases of the step.
   PlanOptions optionsOf(const PlannedGraph &graph) const;
-  /// Bytes that a rank has of home's parameters and their state, all the time.
+  /// Returns the bytes of home's parameters and their state on a rank.
   int64_t homeBytes(int rank, bool training) const;
-  /// What it has of all parameters at one time, at most, where phases take turns
+  /// Returns the most bytes of all parameters on a rank at one time if phases take turns
   /// (PlacePhases.h).
   int64_t heldBytes(int rank, bool training) const;
-  /// What some rank then has, at most, beside the parameters and micro-batches of
-  /// `graph`.
+  /// Returns the most bytes that any rank then holds beside the parameters and
+  /// micro-batches of `graph`.
   int64_t heldBeside(const PlannedGraph &graph, bool training) const;
 
 private:
@@ -85,24 +86,24 @@ private:
   const Orchestration *orchestration_;
 };
 
-/// Where `request`, by which `graph` was made, leaves their size open,
-/// micro-batches are no larger than a rank of so many bytes may take beside the
-/// other graphs; where nothing fits, they stay as they are, as sizes of regions say
-/// what is missing.
+/// Limits micro-batches to what a rank of `rankBytes` bytes holds beside the other
+/// graphs, if `request` leaves their size open. `graph` was made by `request`. If
+/// nothing fits, the size does not change; sizing the regions then says what is
+/// missing.
 Status limitMicroBatches(const StepGraphs &graphs, PlannedGraph &graph,
                          PlanRequest request, bool training, int64_t rankBytes,
                          std::vector<std::string> &notes);
 
 /// Returns the tokens of the longest sample that a run takes under `graph`, which has
-/// the longest samples of a step. The model's positions allow so many, or the tokens
-/// of a micro-batch if the model has none, and a rank of `rankBytes` (-1: not limited)
-/// has room for such a sample alone in its micro-batch.
+/// the longest samples of a step. The model's positions limit it, or the tokens of a
+/// micro-batch if the model has no positions. A rank of `rankBytes` (-1: no limit) must
+/// have room for such a sample alone in its micro-batch.
 StatusOr<int64_t> longestSampleOf(const StepGraphs &graphs,
                                   const PlannedGraph &graph, bool training,
                                   int64_t rankBytes);
 
-/// Once the longest sample is known: no graph keeps room for longer samples than its
-/// range has. Fails where no range has it.
+/// Sets the longest sample once it is known. No graph then keeps room for longer samples
+/// than its range has. Fails if no range has such samples.
 Status setLongestSample(const StepGraphs &graphs, const LengthRanges &ranges,
                         int64_t longest);
 

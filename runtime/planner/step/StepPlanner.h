@@ -1,11 +1,11 @@
-//===- StepPlanner.h - Plans of steps of several graphs ---------*- C++ -*-===//
+//===- StepPlanner.h - Plans the steps of several graphs ---------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Deals the samples of a mini-batch to the graphs of ranges, plans a phase for
-// each that has some, joins them with their switches, places all of it and proves
-// it. The same mini-batch has the same plan, whoever makes it: every process of a
-// run, and a tool that says what a run would do.
+// The planner assigns the samples of a mini-batch to the graphs of ranges and plans a
+// phase for each graph with samples. Then it joins the phases by switches, places
+// them and verifies the step. Equal mini-batches have equal plans in every process of
+// a run, and in tools that report what a run would do.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,9 +20,9 @@
 
 namespace dyna {
 
-/// What the switches of one phase take: of its values on their way to it, and of
-/// its gradients on theirs home. Bytes are what all ranks send to others, those
-/// that are handed on counted each time.
+/// Duration and bytes of the switches of one phase: its values from home, and its
+/// gradients to home. Bytes are the sum of what all ranks send to other ranks. Data
+/// that is passed on counts each time.
 struct PhaseSwitchCosts {
   double valueSeconds = 0, gradientSeconds = 0;
   int64_t valueBytes = 0, gradientBytes = 0;
@@ -33,31 +33,30 @@ struct PhaseSwitchCosts {
 
 class StepPlanner {
 public:
-  /// `graphs` are those of the ranges, one by one, orchestrated as such, and must
-  /// outlive this object; all options are known. With `merges`, ranges that are not
-  /// worth their switch in a step merge upwards, by the planners' costs.
-  /// `regionBytes`: what each rank has for the phases of a step beside home's
-  /// parameters.
+  /// `graphs` has one graph for each range, with all options known. They must outlive
+  /// this object. `orchestration` is theirs. With `merges`, ranges that are not worth
+  /// their switch in a step merge upwards, by the planners' costs. `regionBytes` has
+  /// the bytes of each rank for the phases of a step, beside home's parameters.
   StepPlanner(std::vector<const PlannedGraph *> graphs, LengthRanges ranges,
               Orchestration orchestration, bool merges,
               std::vector<int64_t> regionBytes);
 
-  /// Of a range, by which the table of switches numbers graphs, too.
+  /// Returns the graph of a range. The table of switches has the same numbers.
   const PlannedGraph &graph(int range) const { return *graphs_[range]; }
   const PlannedGraph &home() const { return graph(orchestration_.home()); }
   const LengthRanges &ranges() const { return ranges_; }
-  /// Of the ranges, as a step comes to them.
+  /// Ranges in the order of a step's phases.
   const std::vector<int> &order() const { return orchestration_.order; }
   const std::vector<int64_t> &regionBytes() const { return regionBytes_; }
   const SwitchTable &switches() const { return orchestration_.switches; }
 
-  /// Deals, plans and proves a mini-batch of these lengths with so many targets.
-  /// `update`: with the update behind it. Training makes gradients, evaluation
-  /// losses alone, without merging.
+  /// Plans and verifies a mini-batch of these lengths with `targets` targets. With
+  /// `trains`, the step computes gradients, and with `update` it ends with the update.
+  /// Otherwise it only computes losses, and no ranges merge.
   StatusOr<VerifiedStep> plan(const std::vector<int64_t> &lengths,
                               int64_t targets, bool trains, bool update) const;
 
-  /// Of all switches of a step.
+  /// Returns the seconds of all switches of a step.
   double switchSeconds(const VerifiedStep &step) const;
   PhaseSwitchCosts switchCosts(const VerifiedStep &step, int phase) const;
 

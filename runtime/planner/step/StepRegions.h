@@ -1,4 +1,4 @@
-//===- StepRegions.h - The regions of the ranks of steps --------*- C++ -*-===//
+//===- StepRegions.h - Sizes the region of each rank -------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -11,25 +11,26 @@
 
 namespace dyna {
 
-/// What ranks have beside home's parameters. Bytes, of each rank.
+/// Bytes that each rank has beside home's parameters.
 struct StepRegions {
   std::vector<int64_t> bytes;
-  std::vector<int64_t> most; ///< that steps can use, without taking turns
-  /// For the micro-batches of each graph, in the order of ranges.
+  std::vector<int64_t> most; ///< most that steps use without taking turns
+  /// Limits for the micro-batches of each graph, in the order of ranges, by rank.
   std::vector<std::vector<int64_t>> limits;
   bool isLimited = false; ///< some graph has less than its plans can use
 
-  /// To the options of the graphs.
+  /// Sets the limits in the options of the graphs.
   void apply(const StepGraphs &graphs) const;
 };
 
-/// For arenas of at most `rankBytes` (-1: not limited), which have home's parameters
-/// and, in turn, what the phases of a step take (PlacePhases.h). Before memory is
-/// refused, phases take turns: a graph's micro-batches have what its own parameters
-/// leave, whatever neighbours a step happens to have. ResourceExhausted, with the
-/// numbers, where one phase does not fit by itself, or two layouts do not side by
-/// side; with `atLeast` such a rank gets what it needs all the same.
-/// `tokensPerStep`: of a mini-batch, about.
+/// Sizes regions for arenas of at most `rankBytes` (-1: no limit). An arena holds home's
+/// parameters and, in turn, the memory of each phase (PlacePhases.h). If memory is
+/// short, phases take turns. The micro-batches of a graph then have what its own
+/// parameters leave, for any neighbouring phases.
+///
+/// Returns ResourceExhausted, with the numbers, if one phase does not fit by itself or
+/// two layouts do not fit side by side. With `atLeast` such a rank gets what it needs.
+/// `tokensPerStep` is the approximate number of tokens in a mini-batch.
 StatusOr<StepRegions> sizeStepRegions(const StepGraphs &graphs,
                                       int64_t tokensPerStep, bool training,
                                       int64_t rankBytes, bool atLeast);

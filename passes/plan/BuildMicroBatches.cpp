@@ -31,36 +31,21 @@ private:
     FailureOr<::dyna::Model> model = modelOf(module);
     if (failed(model))
       return failure();
-    if (exec::OrchestrationOp orchestration = findOrchestration(module))
-      return buildStep(orchestration, *model);
-    auto draft = begin(*model);
-    if (!draft.isOk())
-      return refuse(module, draft.status());
-    sayNotes(module, draft->notes);
-    return addPlan(module, *model, std::move(*draft), /*isComplete=*/false);
-  }
-
-  LogicalResult buildStep(exec::OrchestrationOp op,
-                          const ::dyna::Model &model) {
-    FailureOr<Orchestrated> orchestrated = readOrchestration(op, model);
+    auto orchestrated = findOrchestrated(module, *model);
     if (failed(orchestrated))
       return failure();
-    auto costModel = openCosts(model, costs, cluster);
-    if (!costModel.isOk())
-      return refuse(getOperation(), costModel.status());
-    auto step = beginStep(*orchestrated, *costModel, requestOf(*this));
+    auto step = begin(*orchestrated, *model);
     if (!step.isOk())
-      return refuse(getOperation(), step.status());
-    sayNotes(getOperation(), step->notes);
-    for (const StepDraft::Phase &phase : step->phases)
-      sayNotes(getOperation(), phase.draft.notes);
-    return addStep(getOperation(), *orchestrated, std::move(*step),
+      return refuse(module, step.status());
+    return addStep(module, *model, *orchestrated, std::move(*step),
                    /*isComplete=*/false);
   }
 
-  ::dyna::StatusOr<PlanDraft> begin(const ::dyna::Model &model) {
+  ::dyna::StatusOr<StepDraft>
+  begin(const std::optional<Orchestrated> &orchestrated,
+        const ::dyna::Model &model) {
     DYNA_ASSIGN_OR_RETURN(auto costModel, openCosts(model, costs, cluster));
-    return beginPlan(model, costModel, requestOf(*this));
+    return beginStep(orchestrated, model, costModel, requestOf(*this));
   }
 };
 

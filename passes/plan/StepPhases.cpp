@@ -82,10 +82,10 @@ describeMerges(const Orchestrated &orchestrated,
   return notes;
 }
 
-::dyna::StatusOr<StepDraft>
-mlir::dyna::beginStep(const Orchestrated &orchestrated,
-                      const ::dyna::CostModel &costs,
-                      const MiniBatchRequest &request) {
+/// Begins the plans of the turns of an orchestration.
+static ::dyna::StatusOr<StepDraft> beginTurns(const Orchestrated &orchestrated,
+                                              const ::dyna::CostModel &costs,
+                                              const MiniBatchRequest &request) {
   DYNA_RETURN_IF_ERROR(checkRequest(request));
   if (request.strategy != defaultStrategy)
     return Status::invalidArgument(
@@ -126,9 +126,49 @@ mlir::dyna::beginStep(const Orchestrated &orchestrated,
   return step;
 }
 
-LogicalResult mlir::dyna::addStep(ModuleOp module,
-                                  const Orchestrated &orchestrated,
-                                  StepDraft step, bool isComplete) {
+FailureOr<std::optional<Orchestrated>>
+mlir::dyna::findOrchestrated(ModuleOp module, const ::dyna::Model &model) {
+  exec::OrchestrationOp op = findOrchestration(module);
+  if (!op)
+    return std::optional<Orchestrated>();
+  FailureOr<Orchestrated> read = readOrchestration(op, model);
+  if (failed(read))
+    return failure();
+  return std::optional<Orchestrated>(std::move(*read));
+}
+
+::dyna::StatusOr<StepDraft> mlir::dyna::beginStep(
+    const std::optional<Orchestrated> &orchestrated, const ::dyna::Model &model,
+    const ::dyna::CostModel &costs, const MiniBatchRequest &request) {
+  if (orchestrated)
+    return beginTurns(*orchestrated, costs, request);
+  DYNA_ASSIGN_OR_RETURN(PlanDraft draft, beginPlan(model, costs, request));
+  StepDraft step;
+  step.phases.push_back({/*turn=*/0, std::move(draft), {}});
+  return step;
+}
+
+/// Adds the only plan of a module without an orchestration, and its graph.
+static LogicalResult addAlone(ModuleOp module, const ::dyna::Model &model,
+                              PlanDraft draft, bool isComplete) {
+  FailureOr<exec::PlanOp> plan =
+      addPlan(module, model, std::move(draft), isComplete);
+  if (failed(plan) || !isComplete)
+    return plan;
+  return verifyPlan(*plan, model);
+}
+
+LogicalResult
+mlir::dyna::addStep(ModuleOp module, const ::dyna::Model &model,
+                    const std::optional<Orchestrated> &orchestratedOrNone,
+                    StepDraft step, bool isComplete) {
+  sayNotes(module, step.notes);
+  for (const StepDraft::Phase &phase : step.phases)
+    sayNotes(module, phase.draft.notes);
+  if (!orchestratedOrNone)
+    return addAlone(module, model, std::move(step.phases.front().draft),
+                    isComplete);
+  const Orchestrated &orchestrated = *orchestratedOrNone;
   SymbolTable symbols(module);
   SmallVector<exec::PlanOp> plans;
   for (StepDraft::Phase &phase : step.phases) {
@@ -139,9 +179,7 @@ LogicalResult mlir::dyna::addStep(ModuleOp module,
     plans.push_back(*plan);
   }
   if (plans.size() == 1)
-    return isComplete
-               ? verifyPlan(plans.front(), orchestrated.turns[0].graph->model())
-               : success();
+    return isComplete ? verifyPlan(plans.front(), model) : success();
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   auto op = exec::StepOp::create(builder, module.getLoc(),
                                  builder.getStringAttr("step"));

@@ -1,10 +1,10 @@
-//===- StepPhases.h - Steps of several graphs in a module -------*- C++ -*-===//
+//===- StepPhases.h - The plan of a mini-batch in a module ------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What the passes that make and prove plans do where a module has an
-// `exec.orchestration`: a mini-batch then becomes a plan for each of its graphs that
-// has samples, and an `exec.step` that names them.
+// Planning passes make a step of every mini-batch. With an `exec.orchestration` in the
+// module, each of its graphs that has samples gets a plan, and an `exec.step` names
+// them. Otherwise the step has one plan, of a graph that is made for the strategy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,12 +14,14 @@
 #include "passes/plan/Orchestrated.h"
 #include "passes/plan/PlanSteps.h"
 
+#include <optional>
+
 namespace mlir::dyna {
 
 /// Of one mini-batch.
 struct StepDraft {
   struct Phase {
-    int turn;
+    int turn; ///< of the orchestration
     PlanDraft draft;
     std::vector<int64_t> samples; ///< as plan::Phase has them
   };
@@ -27,16 +29,22 @@ struct StepDraft {
   std::vector<std::string> notes; ///< where samples went, and more, for people
 };
 
-/// Deals the samples by their lengths, on which ranges merge if the request says so
-/// and it trains, and begins a plan for every turn that has
-/// some, and for home.
-::dyna::StatusOr<StepDraft> beginStep(const Orchestrated &orchestrated,
-                                      const ::dyna::CostModel &costs,
-                                      const MiniBatchRequest &request);
+/// Reads the `exec.orchestration` of a module; nothing if it has none.
+FailureOr<std::optional<Orchestrated>>
+findOrchestrated(ModuleOp module, const ::dyna::Model &model);
 
-/// Adds plans, drafts unless they are complete, and the step that names them; a
-/// step of one phase is a plan alone.
-LogicalResult addStep(ModuleOp module, const Orchestrated &orchestrated,
+/// Begins the plans of a mini-batch. With an orchestration, samples go to its turns by
+/// their lengths. Ranges merge if the request says so and it trains. Every turn with
+/// samples, and home, gets a plan. `costs` is that of `model`.
+::dyna::StatusOr<StepDraft>
+beginStep(const std::optional<Orchestrated> &orchestrated,
+          const ::dyna::Model &model, const ::dyna::CostModel &costs,
+          const MiniBatchRequest &request);
+
+/// Adds plans, drafts unless they are complete, and the step that names them. A step of
+/// one phase is a plan alone. Complete plans are verified.
+LogicalResult addStep(ModuleOp module, const ::dyna::Model &model,
+                      const std::optional<Orchestrated> &orchestrated,
                       StepDraft step, bool isComplete);
 
 /// Gives the plans of a step, which are complete, the instructions of its

@@ -7,7 +7,8 @@
 #include "passes/plan/ManifestBuilder.h"
 #include "passes/plan/PlanSteps.h"
 #include "passes/plan/StepPhases.h"
-#include "runtime/plan/verify/PlanVerifier.h"
+#include "runtime/plan/program/PlanFile.h"
+#include "runtime/plan/verify/StepVerifier.h"
 
 #include <map>
 
@@ -64,18 +65,20 @@ LogicalResult mlir::dyna::verifyPlan(exec::PlanOp op,
       ::dyna::ExecutableGraph::create(model, exec::strategyOf(graphOp));
   if (!graph.isOk())
     return graphOp.emitOpError() << graph.status().message();
-  ::dyna::PlanPosition position;
-  ::dyna::VerifyOptions options;
-  options.dynamicLimit =
-      limit < 0 ? std::numeric_limits<int64_t>::max() : limit;
-  options.failedAt = &position;
-  options.updates = updates;
+  std::vector<int64_t> limits;
+  if (limit >= 0)
+    limits.assign(graph->ranks(), limit);
+  ::dyna::StepPosition position;
   ::dyna::Status status =
-      ::dyna::verifyPlan(*graph, exec::exportPlan(op), lengthsOf(op), options);
+      ::dyna::VerifiedStep::prove(::dyna::SwitchTable::ofOne(*graph),
+                                  ::dyna::stepOf(exec::exportPlan(op)),
+                                  lengthsOf(op),
+                                  /*targets=*/-1, limits, &position, updates)
+          .status();
   if (status.isOk())
     return success();
   Operation *place =
-      exec::findInstruction(op, position.rank, position.instruction);
+      exec::findInstruction(op, position.at.rank, position.at.instruction);
   InFlightDiagnostic error = emitError(place->getLoc()) << status.message();
   error.attachNote(op.getLoc()) << "in the plan " << op.getSymNameAttr();
   return error;

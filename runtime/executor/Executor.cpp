@@ -43,11 +43,10 @@ struct Executor::Launched {
   StepScalars scalars;
   StepResult result;
   Traffic before;
-  std::deque<Run> runs; ///< one, or the phases
-  // Of a step of several graphs.
-  std::deque<StepResult> ofPhases;
-  std::optional<SwitchCarrier> switches;
-  size_t firstSlice = 0, endSlice = 0; ///< of the trace
+  std::deque<Run> runs;                  ///< by phase
+  std::deque<StepResult> ofPhases;       ///< by phase
+  std::optional<SwitchCarrier> switches; ///< unless the run has one graph
+  size_t firstSlice = 0, endSlice = 0;   ///< of the trace
 };
 
 Executor::Executor(const dyna_variant &variant, Device &device,
@@ -159,34 +158,38 @@ static Status checkPersistent(const GraphSeat &seat,
   return Status::ok();
 }
 
-Status Executor::check(const GraphSeat &seat, const VerifiedPlan &verified,
-                       const MiniBatch &miniBatch, int64_t targets) const {
-  const plan::Plan &plan = verified.plan();
+Status Executor::check(const VerifiedStep &step,
+                       const MiniBatch &miniBatch) const {
+  if (!step.covers(machine_.rank()))
+    return Status::invalidArgument(
+        formatText("the plan was not proven for rank %d, which is to run it",
+                   machine_.rank()));
+  if (miniBatch.lengths() != step.lengths())
+    return Status::invalidArgument(formatText(
+        "the plan was proven for %d samples, of %d tokens, but not for the %d "
+        "samples, of %d tokens, that it is to run on",
+        step.lengths().size(), sumOf(step.lengths()), miniBatch.samples.size(),
+        sumOf(miniBatch.lengths())));
+  if (int64_t bytes = stepBytes(step.blocks(machine_.rank()));
+      bytes > machine_.dynamicBytes())
+    return Status::resourceExhausted(
+        formatText("the plan needs %s, but this rank took %s",
+                   formatBytes(bytes), formatBytes(machine_.dynamicBytes())));
+  return Status::ok();
+}
+
+Status Executor::checkPhase(const GraphSeat &seat, const plan::Plan &plan,
+                            int64_t targets) const {
   // Graphs of one name may be of several models.
   uint64_t model = seat.graph().model().hash();
   if (plan.manifestHash != model)
     return Status::invalidArgument(
         formatText("the plan was made for model %016x, but this is %016x",
                    plan.manifestHash, model));
-  if (!verified.covers(machine_.rank()))
-    return Status::invalidArgument(
-        formatText("the plan was not proven for rank %d, which is to run it",
-                   machine_.rank()));
-  if (miniBatch.lengths() != verified.lengths())
-    return Status::invalidArgument(formatText(
-        "the plan was proven for %d samples, of %d tokens, but not for the %d "
-        "samples, of %d tokens, that it is to run on",
-        verified.lengths().size(), sumOf(verified.lengths()),
-        miniBatch.samples.size(), sumOf(miniBatch.lengths())));
   if (plan.microBatchCount() > 0 && plan.targetTokens != targets)
     return Status::invalidArgument(
         formatText("the plan counts %d targets, but the mini-batch has %d",
                    plan.targetTokens, targets));
-  if (int64_t bytes = plan.ranks[machine_.rank()].dynamicBytes;
-      bytes > machine_.dynamicBytes())
-    return Status::resourceExhausted(
-        formatText("the plan needs %s, but this rank took %s",
-                   formatBytes(bytes), formatBytes(machine_.dynamicBytes())));
   DYNA_RETURN_IF_ERROR(checkPersistent(seat, plan.ranks[machine_.rank()]));
   if (plan.microBatchCount() > 0 && plan.targetTokens <= 0)
     return Status::invalidArgument("the mini-batch has no target in the loss");
@@ -196,7 +199,6 @@ Status Executor::check(const GraphSeat &seat, const VerifiedPlan &verified,
 Status Executor::runPhase(Run &run) {
   const StepScalars &scalars = run.scalars;
   StepResult &result = run.result;
-  result.dynamicBytes = run.program.dynamicBytes;
   dyna_context &context = machine_.context();
   context.group_count = static_cast<int32_t>(run.seat.groups().size());
   context.groups = run.seat.groups().data();
@@ -212,11 +214,11 @@ Status Executor::runPhase(Run &run) {
   return status;
 }
 
-Status Executor::run(const VerifiedPlan &verified, const MiniBatch &miniBatch,
+Status Executor::run(const VerifiedStep &step, const MiniBatch &miniBatch,
                      const StepScalars &scalars, StepResult &result) {
   if (!launched_.empty())
     return Status::internal("a step is run while another is in flight");
-  DYNA_RETURN_IF_ERROR(launch(verified, miniBatch, scalars));
+  DYNA_RETURN_IF_ERROR(launch(step, miniBatch, scalars));
   return finish(result);
 }
 
@@ -227,49 +229,17 @@ Status Executor::checkRoom() const {
                                       machine_.stepsInFlight()));
 }
 
-Status Executor::launch(const VerifiedPlan &verified,
-                        const MiniBatch &miniBatch,
-                        const StepScalars &scalars) {
-  const plan::Plan &plan = verified.plan();
-  DYNA_ASSIGN_OR_RETURN(GraphSeat * seat, seatOf(plan));
-  DYNA_RETURN_IF_ERROR(
-      check(*seat, verified, miniBatch, countTargets(miniBatch)));
-  if (seat->moves())
-    return Status::invalidArgument(
-        "strategy '" + plan.graph +
-        "' is not home, and has a place in steps of several strategies alone");
-  DYNA_RETURN_IF_ERROR(checkRoom());
-  auto step = std::make_unique<Launched>();
-  step->scalars = scalars;
-  step->before = machine_.traffic();
-  Run &run = step->runs.emplace_back(machine_, *seat, variant_, plan, miniBatch,
-                                     step->scalars, step->result);
-  isDropping_ = false;
-  updatingPlan_ = &plan;
-  auto giveAll = [&]() -> Status {
-    DYNA_RETURN_IF_ERROR(openStep(*seat, plan.microBatchCount(), scalars));
-    DYNA_RETURN_IF_ERROR(runPhase(run));
-    step->result.isDropped = isDropping_;
-    return inStep(scalars, machine_.closeStep());
-  };
-  if (Status status = giveAll(); !status.isOk())
-    return endStep(status, step->before, step->result);
-  launched_.push_back(std::move(step));
-  return Status::ok();
-}
-
 Status Executor::finish(StepResult &result) {
   if (launched_.empty())
     return Status::internal("there is no step to be read");
   const std::unique_ptr<Launched> step = std::move(launched_.front());
   launched_.pop_front();
   Status status = readStep(step->runs);
-  if (status.isOk() && step->switches)
+  if (status.isOk())
     addPhases(*step);
   if (status.isOk())
     status = shareResults(step->result);
-  if (options_.trace)
-    options_.trace->addPhases(step->firstSlice, step->endSlice);
+  drawPhases(*step);
   status = endStep(status, step->before, step->result);
   result = std::move(step->result);
   return status;
@@ -302,34 +272,28 @@ static void addPhase(StepResult &step, const StepResult &phase) {
 void Executor::addPhases(Launched &step) {
   for (const StepResult &phase : step.ofPhases)
     addPhase(step.result, phase);
+  if (!step.switches)
+    return;
   step.result.switches = step.switches->sent();
   for (const SwitchedBytes &bytes : step.result.switches)
     step.result.switchBytes += bytes.values + bytes.gradients;
 }
 
 StatusOr<std::vector<SwitchCarrier::Phase>>
-Executor::openPhases(const VerifiedStep &step,
-                     const std::vector<MiniBatch> &batches) {
-  if (batches.size() != step.phases().size())
-    return Status::internal("a mini-batch for each phase is wanted");
+Executor::openPhases(const VerifiedStep &step, int64_t targets) {
   const int rank = machine_.rank();
-  if (int64_t bytes = stepBytes(step.blocks(rank));
-      bytes > machine_.dynamicBytes())
-    return Status::resourceExhausted(
-        formatText("the step needs %s, but this rank took %s",
-                   formatBytes(bytes), formatBytes(machine_.dynamicBytes())));
   std::vector<SwitchCarrier::Phase> phases;
   for (int k = 0; k < step.phaseCount(); ++k) {
-    const VerifiedStep::Phase &own = step.phases()[k];
-    const plan::Plan &plan = own.plan.plan();
+    const plan::Plan &plan = step.phases()[k].plan;
     SwitchCarrier::Phase &phase = phases.emplace_back();
-    phase.switches = own.switches;
+    phase.switches = step.phases()[k].switches;
     DYNA_ASSIGN_OR_RETURN(phase.seat, seatOf(plan));
-    DYNA_RETURN_IF_ERROR(
-        check(*phase.seat, own.plan, batches[k], step.targets()));
+    DYNA_RETURN_IF_ERROR(checkPhase(*phase.seat, plan, targets));
     const bool isHome = k + 1 == step.phaseCount();
     if (phase.seat->moves() == isHome)
-      return Status::internal("the last phase, and no other, is home's");
+      return Status::invalidArgument(formatText(
+          "strategy '%s' %s: the last phase of a step, and no other, is home's",
+          plan.graph, isHome ? "is not home" : "is home"));
     if (k > 0)
       phase.before = phases[k - 1].seat;
     if (isHome)
@@ -339,26 +303,19 @@ Executor::openPhases(const VerifiedStep &step,
     phase.seat->moveTo(region + places.values, region + places.gradients);
     phase.valueTransit = region + places.valueTransit;
     phase.gradientTransit = region + places.gradientTransit;
-    phase.addsLate = k + 2 == step.phaseCount() &&
-                     addsLate(step.phases().back().plan.plan(), k, rank);
+    phase.addsLate =
+        k + 2 == step.phaseCount() && addsLate(step.homePlan(), k, rank);
   }
   return phases;
 }
 
-Status Executor::run(const VerifiedStep &step,
-                     const std::vector<MiniBatch> &batches,
-                     const StepScalars &scalars, StepResult &result) {
-  if (!launched_.empty())
-    return Status::internal("a step is run while another is in flight");
-  DYNA_RETURN_IF_ERROR(launch(step, batches, scalars));
-  return finish(result);
-}
-
 Status Executor::launch(const VerifiedStep &verified,
-                        const std::vector<MiniBatch> &batches,
+                        const MiniBatch &miniBatch,
                         const StepScalars &scalars) {
   DYNA_RETURN_IF_ERROR(checkRoom());
-  DYNA_ASSIGN_OR_RETURN(auto phases, openPhases(verified, batches));
+  DYNA_RETURN_IF_ERROR(check(verified, miniBatch));
+  DYNA_ASSIGN_OR_RETURN(auto phases,
+                        openPhases(verified, countTargets(miniBatch)));
   const std::vector<StepBlock> &blocks = verified.blocks(machine_.rank());
   GraphSeat &home = *phases.back().seat;
   auto step = std::make_unique<Launched>();
@@ -366,21 +323,22 @@ Status Executor::launch(const VerifiedStep &verified,
   step->before = machine_.traffic();
   step->result.dynamicBytes = stepBytes(blocks);
   step->firstSlice = options_.trace ? options_.trace->size() : 0;
-  step->switches.emplace(machine_, home, phases);
+  if (seats_.size() > 1)
+    step->switches.emplace(machine_, home, phases);
   int begin = 0;
   int64_t losses = 0;
   for (const VerifiedStep::Phase &phase : verified.phases())
-    losses += phase.plan.plan().microBatchCount();
+    losses += phase.plan.microBatchCount();
   isDropping_ = false;
-  updatingPlan_ = &verified.phases().back().plan.plan();
+  updatingPlan_ = &verified.homePlan();
   auto giveAll = [&]() -> Status {
     DYNA_RETURN_IF_ERROR(openStep(home, losses, scalars));
     int64_t firstLoss = 0;
     for (int k = 0; k < verified.phaseCount(); ++k) {
       Run &run = step->runs.emplace_back(
-          machine_, *phases[k].seat, variant_, verified.phases()[k].plan.plan(),
-          batches[k], step->scalars, step->ofPhases.emplace_back());
-      run.switches = &*step->switches;
+          machine_, *phases[k].seat, variant_, verified.phases()[k], miniBatch,
+          step->scalars, step->ofPhases.emplace_back());
+      run.switches = step->switches ? &*step->switches : nullptr;
       run.blocksOfStep = &blocks;
       run.phase = k;
       run.begin = begin;
@@ -396,12 +354,16 @@ Status Executor::launch(const VerifiedStep &verified,
   Status status = giveAll();
   step->endSlice = options_.trace ? options_.trace->size() : 0;
   if (!status.isOk()) {
-    if (options_.trace)
-      options_.trace->addPhases(step->firstSlice, step->endSlice);
+    drawPhases(*step);
     return endStep(status, step->before, step->result);
   }
   launched_.push_back(std::move(step));
   return Status::ok();
+}
+
+void Executor::drawPhases(const Launched &step) {
+  if (options_.trace && step.switches)
+    options_.trace->addPhases(step.firstSlice, step.endSlice);
 }
 
 Status Executor::runProgram(Run &run) {
@@ -414,7 +376,7 @@ Status Executor::runProgram(Run &run) {
   using Clock = std::chrono::steady_clock;
   Clock::duration busy{}, switched{};
   for (run.index = 0; run.index < run.program.count(); ++run.index) {
-    if (run.blocksOfStep && run.index == run.body)
+    if (run.index == run.body)
       DYNA_RETURN_IF_ERROR(openBody(run));
     const Instruction &i = run.program.instructions[run.index];
     DYNA_RETURN_IF_ERROR(lookForStop(run, i));

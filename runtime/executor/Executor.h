@@ -4,9 +4,9 @@
 //
 // The only way in which layer functions run. An executor has a machine (the
 // rank's arena and wires) and a seat for each graph whose plans it runs: a plan
-// says by which strategy it was made. Only plans that carry their proof are run
-// (VerifiedPlan.h). One executor serves one thread; it neither reads files nor
-// knows how plans come about.
+// says by which strategy it was made. It runs only verified steps (StepVerifier.h).
+// One executor serves one thread. It neither reads files nor knows how plans come
+// about.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,6 @@
 #include "runtime/executor/Step.h"
 #include "runtime/executor/Trace.h"
 #include "runtime/plan/verify/StepVerifier.h"
-#include "runtime/plan/verify/VerifiedPlan.h"
 
 #include <chrono>
 #include <deque>
@@ -71,28 +70,22 @@ public:
          Device &device, const ExecutorOptions &options);
   ~Executor();
 
-  /// Runs this rank's program, if the plan was proven for this mini-batch's
-  /// lengths and fits what the rank took. After a failure the parameters may be
+  /// Runs this rank's programs of all phases. The step was verified for this
+  /// mini-batch's lengths and fits the memory of the rank. The executor has seats for
+  /// all its graphs: gradients for other graphs than home, and all that training needs
+  /// for home. After a failure the parameters may be
   /// half updated: the run is over, and other ranks are told. No step is in flight.
-  Status run(const VerifiedPlan &verified, const MiniBatch &miniBatch,
+  Status run(const VerifiedStep &step, const MiniBatch &miniBatch,
              const StepScalars &scalars, StepResult &result);
 
   /// The same in two halves: gives the device all of the step, behind what it has,
   /// and later waits for the first of the steps that were given, at most
-  /// `kStepsInFlight`. Plan and mini-batch must live until then. In between nothing
+  /// `kStepsInFlight`. Step and mini-batch must live until then. In between nothing
   /// is called but these. Where the device fails in a step, those before it
   /// can be read, as far as they came to their end, and its own failure names it.
-  Status launch(const VerifiedPlan &verified, const MiniBatch &miniBatch,
+  Status launch(const VerifiedStep &step, const MiniBatch &miniBatch,
                 const StepScalars &scalars);
   Status finish(StepResult &result);
-
-  /// The same for a step of several graphs, whose seats the executor has: those
-  /// of all phases but the last with gradients, the last one's, home's, with all
-  /// that training needs. `batches[k]` are the samples of phase k.
-  Status run(const VerifiedStep &step, const std::vector<MiniBatch> &batches,
-             const StepScalars &scalars, StepResult &result);
-  Status launch(const VerifiedStep &step, const std::vector<MiniBatch> &batches,
-                const StepScalars &scalars);
 
   /// Of the graphs, as they were given.
   GraphSeat &seat(size_t graph = 0) { return *seats_[graph]; }
@@ -117,17 +110,20 @@ private:
   Status initialize(const std::vector<GraphUse> &graphs);
   /// The seat that the plan was made for.
   StatusOr<GraphSeat *> seatOf(const plan::Plan &plan);
-  /// What a proof does not know: this arena and this mini-batch. `targets`: of
-  /// all that the loss is divided for.
-  Status check(const GraphSeat &seat, const VerifiedPlan &verified,
-               const MiniBatch &miniBatch, int64_t targets) const;
-  /// What the phases of a step have on this rank: their seats move to it.
+  /// Checks what the verifier does not know: this arena and this mini-batch.
+  Status check(const VerifiedStep &step, const MiniBatch &miniBatch) const;
+  /// Checks the plan of a phase for its seat and the targets of the mini-batch.
+  Status checkPhase(const GraphSeat &seat, const plan::Plan &plan,
+                    int64_t targets) const;
+  /// Returns what the phases of a step have on this rank. Their seats move to it.
   StatusOr<std::vector<SwitchCarrier::Phase>>
-  openPhases(const VerifiedStep &step, const std::vector<MiniBatch> &batches);
+  openPhases(const VerifiedStep &step, int64_t targets);
   /// Whether another step may be given.
   Status checkRoom() const;
   /// What the phases took together.
   static void addPhases(Launched &step);
+  /// Draws the phases of a step of several graphs into the trace.
+  void drawPhases(const Launched &step);
   /// Sets the context for a plan, runs it, and counts what it took.
   Status runPhase(Run &run);
   /// Behind the head of a phase (StepMemory.h).

@@ -121,9 +121,9 @@ static Status call(Run &run, const Instruction &i,
 
 static Status load(Run &run, const Instruction &i) {
   int m = i.microBatch;
-  DYNA_ASSIGN_OR_RETURN(
-      Staging staged,
-      stage(run.seat.model(), run.plan.microBatches[m], run.miniBatch));
+  DYNA_ASSIGN_OR_RETURN(Staging staged,
+                        stage(run.seat.model(), run.plan.microBatches[m],
+                              run.samples, run.miniBatch));
   run.staging[m] = std::move(staged);
   const Staging &staging = run.staging[m];
   int64_t batch = run.place(Operand::Batch);

@@ -44,8 +44,7 @@ Status MemoryCheck::openBody(const Run &run) {
 
 std::vector<MemoryCheck::Range> MemoryCheck::heldRanges(const Run &run) const {
   std::vector<Range> held;
-  for (const StepBlock &block :
-       run.blocksOfStep ? *run.blocksOfStep : std::vector<StepBlock>())
+  for (const StepBlock &block : *run.blocksOfStep)
     if (block.kind != StepBlockKind::Dynamic && run.has(block))
       held.push_back(
           {dynamicStart_ + block.place, dynamicStart_ + block.end()});
@@ -67,8 +66,6 @@ Status MemoryCheck::poisonFree(const Run &run) {
 }
 
 void MemoryCheck::measureHeld(const Run &run) {
-  if (!run.blocksOfStep)
-    return;
   for (const StepBlock &block : *run.blocksOfStep) {
     if (block.kind == StepBlockKind::Dynamic ||
         block.last != run.begin + run.index)

@@ -77,37 +77,19 @@ Status RankTeam::onAllRanks(const std::function<Status(Rank &)> &body) {
   return first;
 }
 
-Status RankTeam::run(const VerifiedPlan &plan, const MiniBatch &miniBatch,
+Status RankTeam::run(const VerifiedStep &step, const MiniBatch &miniBatch,
                      const StepScalars &scalars, StepResult &result) {
   return runAll(
       [&](Executor &rank, StepResult &own) {
-        return rank.run(plan, miniBatch, scalars, own);
+        return rank.run(step, miniBatch, scalars, own);
       },
       result);
 }
 
-Status RankTeam::run(const VerifiedStep &step,
-                     const std::vector<MiniBatch> &batches,
-                     const StepScalars &scalars, StepResult &result) {
-  return runAll(
-      [&](Executor &rank, StepResult &own) {
-        return rank.run(step, batches, scalars, own);
-      },
-      result);
-}
-
-Status RankTeam::launch(const VerifiedPlan &plan, const MiniBatch &miniBatch,
+Status RankTeam::launch(const VerifiedStep &step, const MiniBatch &miniBatch,
                         const StepScalars &scalars) {
   return onAllRanks([&](Rank &rank) {
-    return rank.executor->launch(plan, miniBatch, scalars);
-  });
-}
-
-Status RankTeam::launch(const VerifiedStep &step,
-                        const std::vector<MiniBatch> &batches,
-                        const StepScalars &scalars) {
-  return onAllRanks([&](Rank &rank) {
-    return rank.executor->launch(step, batches, scalars);
+    return rank.executor->launch(step, miniBatch, scalars);
   });
 }
 

@@ -3,8 +3,7 @@
 //===----------------------------------------------------------------------===//
 //
 // What a training loop drives: all ranks that live in this process, as threads,
-// or the one rank that this process is. Plans of one graph or of several are run
-// on all of them together; parameters are read and written as the *logical*
+// or the one rank that this process is. Steps run on all of them together; parameters are read and written as the *logical*
 // tensors of the model, wherever their rows lie: boxes move as
 // runtime/layout/Move.h plans it. (From graph to graph steps bring them by their
 // switches, SwitchCarrier.h.) With ranks in other processes, every process makes
@@ -56,19 +55,14 @@ public:
   bool hasRankZero() const { return firstRank() == 0; }
   int firstRank() const { return ranks_.front().own.rank; }
 
-  /// Runs a plan on all ranks. When one fails, all end, those of other
+  /// Runs a step on all ranks. When one fails, all end, those of other
   /// processes too, and the failure is the first rank's own.
-  Status run(const VerifiedPlan &plan, const MiniBatch &miniBatch,
+  Status run(const VerifiedStep &step, const MiniBatch &miniBatch,
              const StepScalars &scalars, StepResult &result);
-  /// The same for a step of several graphs; `batches[k]` is that of phase k.
-  Status run(const VerifiedStep &step, const std::vector<MiniBatch> &batches,
-             const StepScalars &scalars, StepResult &result);
-  /// The same in two halves, as Executor has them: a plan is given to all ranks,
-  /// and the first of those that were given is read. Where devices run late the
-  /// next may be given in between.
-  Status launch(const VerifiedPlan &plan, const MiniBatch &miniBatch,
-                const StepScalars &scalars);
-  Status launch(const VerifiedStep &step, const std::vector<MiniBatch> &batches,
+  /// The same in two halves, as Executor has them: a step is given to all ranks,
+  /// and the first of those that were given is read. If devices run late, the
+  /// next one may be given in between.
+  Status launch(const VerifiedStep &step, const MiniBatch &miniBatch,
                 const StepScalars &scalars);
   Status finish(StepResult &result);
   /// What one rank of this process did in the last run, or the last step read.

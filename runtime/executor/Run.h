@@ -1,4 +1,4 @@
-//===- Run.h - The state of one plan while it runs --------------*- C++ -*-===//
+//===- Run.h - The state of one phase while it runs -------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -15,21 +15,22 @@
 #include "runtime/executor/Step.h"
 #include "runtime/executor/SwitchCarrier.h"
 #include "runtime/plan/graph/ProgramBlocks.h"
-#include "runtime/plan/verify/StepMemory.h"
+#include "runtime/plan/verify/StepVerifier.h"
 
 #include <algorithm>
 
 namespace dyna {
 
-/// One run of a plan.
+/// One run of a phase.
 struct Run {
   Run(RankMachine &machine, GraphSeat &seat, const dyna_variant &variant,
-      const plan::Plan &plan, const MiniBatch &miniBatch,
+      const VerifiedStep::Phase &verified, const MiniBatch &miniBatch,
       const StepScalars &scalars, StepResult &result)
-      : machine(machine), seat(seat), variant(variant), plan(plan),
-        program(plan.ranks[machine.rank()]), miniBatch(miniBatch),
-        scalars(scalars), result(result), blocks(seat.view(), plan, program),
-        staging(plan.microBatchCount()), segments(plan.microBatchCount()) {}
+      : machine(machine), seat(seat), variant(variant), plan(verified.plan),
+        program(plan.ranks[machine.rank()]), samples(verified.samples),
+        miniBatch(miniBatch), scalars(scalars), result(result),
+        blocks(seat.view(), plan, program), staging(plan.microBatchCount()),
+        segments(plan.microBatchCount()) {}
 
   const RankView &view() const { return seat.view(); }
 
@@ -53,7 +54,8 @@ struct Run {
   const dyna_variant &variant;
   const plan::Plan &plan;
   const plan::RankProgram &program;
-  const MiniBatch &miniBatch;
+  const std::vector<int64_t> &samples; ///< of the phase, in the mini-batch
+  const MiniBatch &miniBatch;          ///< of the step
   const StepScalars &scalars;
   StepResult &result;
   ProgramBlocks blocks;
@@ -65,9 +67,8 @@ struct Run {
   /// The last call of a micro-batch: its number and direction.
   int lastMicroBatch = -1;
   bool wasForward = false;
-  // Of a phase of a step.
-  SwitchCarrier *switches = nullptr;
-  int phase = -1;
+  SwitchCarrier *switches = nullptr; ///< null: the run has one graph
+  int phase = 0;                     ///< of the step
   const std::vector<StepBlock> *blocksOfStep = nullptr; ///< of this rank
   int begin = 0; ///< instructions of the phases before
   int body = 0;  ///< the instruction at which its own memory begins

@@ -111,6 +111,7 @@ void addTables(Staging &staging) {
 } // namespace
 
 StatusOr<Staging> stage(const Model &model, const plan::MicroBatch &microBatch,
+                        const std::vector<int64_t> &samples,
                         const MiniBatch &miniBatch) {
   Staging staging;
   staging.extent = extentOf(microBatch);
@@ -127,7 +128,7 @@ StatusOr<Staging> stage(const Model &model, const plan::MicroBatch &microBatch,
       reinterpret_cast<int64_t *>(batch + staging.layout.rowPosition);
   int64_t row = 0;
   for (const plan::Segment &segment : microBatch.segments) {
-    const Sample &sample = miniBatch.samples[segment.sample];
+    const Sample &sample = miniBatch.samples[samples[segment.sample]];
     DYNA_RETURN_IF_ERROR(checkSample(model, sample));
     const int64_t length = segment.length;
     // What lies behind the sample's end is padding.

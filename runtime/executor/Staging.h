@@ -29,12 +29,14 @@ struct Staging {
   int64_t positionRuns = 0; ///< the same
 };
 
-/// Lays the samples of a micro-batch end to end, those with longer segments
-/// padded by tokens without targets. Token and target ids must be
-/// in the vocabulary, samples no longer than the model's positions. Linear in
-/// tokens, tables too (times the digits of the largest token id or position, of
-/// 11 bits each).
+/// Lays the samples of a micro-batch end to end. A sample with a longer segment is
+/// padded by tokens without targets. Segments number the `samples` of their phase,
+/// which number those of the mini-batch. Fails if a token or target id is not in the
+/// vocabulary, or a sample is longer than the model's positions. Linear in tokens;
+/// tables take that time for each digit, of 11 bits, of the largest token id or
+/// position.
 StatusOr<Staging> stage(const Model &model, const plan::MicroBatch &microBatch,
+                        const std::vector<int64_t> &samples,
                         const MiniBatch &miniBatch);
 
 /// What layer functions are told of it when `batch` has been copied to the

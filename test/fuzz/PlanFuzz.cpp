@@ -111,7 +111,7 @@ bool isGoodPlan(const plan::Plan &plan) {
   bool isGood = false;
   for (const ExecutableGraph &graph : graphs()) {
     VerifyOptions options;
-    options.dynamicLimit = limit;
+    options.limits.assign(graph.ranks(), limit);
     Status status = verifyPlan(graph, plan, lengths, options);
     isGood = isGood || status.isOk();
     require(status.isOk() || !status.message().empty(),
@@ -130,7 +130,7 @@ bool isGoodStep(const plan::StepPlan &step) {
   if (!proven.isOk())
     return false;
   for (const VerifiedStep::Phase &phase : proven->phases()) {
-    const plan::Plan &plan = phase.plan.plan();
+    const plan::Plan &plan = phase.plan;
     requireGood(switches().graph(phase.switches.graph), plan, limit);
     for (int64_t sample : phase.samples)
       require(sample >= 0 && sample < 4,

@@ -102,16 +102,16 @@ bool look(std::string_view bytes) {
     auto step = VerifiedStep::proveRanks(switches(), entry->step, {rank},
                                          lengths, targets, {});
     for (int k = 0; step.isOk() && k < step->phaseCount(); ++k)
-      require(step->phases()[k].plan.covers(rank) &&
-                  !step->phases()[k].plan.covers(1 - rank),
+      require(step->covers(rank) && !step->covers(1 - rank),
               "parts of phases are proven for their rank alone");
     for (const auto &samples : {lengths, std::vector<int64_t>()}) {
-      auto proven =
-          VerifiedPlan::proveRanks(graph(), entry->step.phases.front().plan,
-                                   {rank}, samples, {INT64_C(1) << 30});
+      auto proven = VerifiedStep::proveRanks(
+          SwitchTable::ofOne(graph()), stepOf(entry->step.phases.front().plan),
+          {rank}, samples,
+          /*targets=*/-1, {INT64_C(1) << 30, INT64_C(1) << 30});
       require(!proven.isOk() ||
                   (proven->covers(rank) && !proven->covers(1 - rank) &&
-                   proven->plan().rankCount() == 2),
+                   proven->homePlan().rankCount() == 2),
               "a part is proven for its rank alone");
     }
   }

@@ -158,13 +158,6 @@ PipelineSvg::barsOf(const plan::RankProgram &program, const RankTimes &times,
   return bars;
 }
 
-void PipelineSvg::add(const std::string &title, const ExecutableGraph &graph,
-                      const plan::Plan &plan, const PlanTimes &times) {
-  Panel &panel = panels_.emplace_back();
-  panel.title = title;
-  addPhase(panel, "", graph, plan, times);
-}
-
 void PipelineSvg::add(const std::string &title,
                       const std::vector<PlayedPhase> &phases) {
   Panel &panel = panels_.emplace_back();
@@ -172,8 +165,8 @@ void PipelineSvg::add(const std::string &title,
   panel.rows.resize(phases.front().graph->graph->ranks());
   for (const PlayedPhase &phase : phases) {
     addSwitch(panel, phase.switches.valueSeconds);
-    addPhase(panel, phase.graph->name, *phase.graph->graph, phase.plan->plan(),
-             phase.times);
+    addPhase(panel, phase.number < 0 ? "" : phase.graph->name,
+             *phase.graph->graph, phase.phase->plan, phase.times);
     addSwitch(panel, phase.switches.gradientSeconds);
   }
 }

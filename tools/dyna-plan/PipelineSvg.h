@@ -17,11 +17,8 @@ namespace dyna {
 /// with its number, by colour; what stays grey is idle.
 class PipelineSvg {
 public:
-  /// `title` is plain text.
-  void add(const std::string &title, const ExecutableGraph &graph,
-           const plan::Plan &plan, const PlanTimes &times);
-  /// Of several graphs: phases from left to right, each between its switches, in
-  /// which nothing else goes on.
+  /// Adds a step: its phases from left to right, each between its switches, in which
+  /// nothing else goes on. `title` is plain text.
   void add(const std::string &title, const std::vector<PlayedPhase> &phases);
   std::string finish() const;
 

@@ -6,18 +6,15 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/plan/graph/PersistentLayout.h"
-#include "runtime/plan/verify/PlanVerifier.h"
 #include "runtime/planner/estimate/LackingCosts.h"
 #include "runtime/planner/graph/CutMiniBatch.h"
-#include "runtime/planner/graph/Planner.h"
+#include "runtime/planner/report/StepReport.h"
 #include "runtime/planner/search/ChooseStrategies.h"
-#include "runtime/planner/search/SizedSteps.h"
 #include "tools/dyna-plan/WhatFits.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
 #include <chrono>
-#include <limits>
 #include <numeric>
 
 namespace dyna {
@@ -100,48 +97,46 @@ static Status checkRoom(const ExecutableGraph &graph, int64_t memory) {
   return Status::ok();
 }
 
-/// What plans of all steps are made by.
-struct StepsOfRequest {
-  const CostModel &costs;
-  const ExecutableGraph &graph;
-  const Planner &planner;
-  const PlanOptions &options;
-  const SimulationOptions &conditions;
-  const std::string &name;
-};
-
-/// Planned, proven and played. `before` is what steps before it have.
-static StatusOr<PlanReport> planStep(const StepsOfRequest &of,
-                                     const std::vector<int64_t> &step,
-                                     const PlanReport &before,
-                                     StepOutputs &outputs) {
-  const std::vector<int64_t> lengths =
-      joinedLengths(of.costs.model(), step, of.options);
-  const int64_t tokens =
-      std::accumulate(lengths.begin(), lengths.end(), int64_t(0));
-  const auto begin = std::chrono::steady_clock::now();
-  DYNA_ASSIGN_OR_RETURN(auto plan,
-                        of.planner.training(lengths, tokens, of.options));
-  plan.lengths = lengths;
-  VerifyOptions verify;
-  verify.dynamicLimit = std::numeric_limits<int64_t>::max();
-  DYNA_RETURN_IF_ERROR(verifyPlan(of.graph, plan, lengths, verify));
-  const std::chrono::duration<double> planning =
-      std::chrono::steady_clock::now() - begin;
-  PlanWork work(of.graph, plan, of.costs);
-  DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work, of.conditions));
-  if (outputs.hasTrace)
-    tracePlan(outputs.trace,
-              {before.steps, before.seconds, outputs.processes, of.name},
-              of.graph, plan, work, times,
-              of.conditions.ranks == SimulationOptions::Ranks::Host);
-  if (outputs.hasSvg && before.steps == 0)
-    outputs.svg.add(of.name, of.graph, plan, times);
-  PlanReport report = reportPlan(of.graph, plan, of.costs, work, times);
-  report.samples = static_cast<int64_t>(step.size());
-  if (outputs.hasPlanTimes)
-    report.planSeconds = report.longestPlanSeconds = planning.count();
-  return report;
+StatusOr<PlanReport>
+simulateSteps(const SizedSteps &sized, const StepLengths &steps,
+              const SimulationOptions &conditions, const std::string &name,
+              StepOutputs &outputs,
+              const std::function<void(const VerifiedStep &)> &look) {
+  const StepPlanner &planner = sized.planner();
+  const PlannedGraph &home = planner.home();
+  const int64_t memory = home.planner->costs().table().device().memory_bytes();
+  PlanReport all;
+  for (const std::vector<int64_t> &samples : steps.samples) {
+    const std::vector<int64_t> lengths =
+        joinedLengths(home.graph->model(), samples, home.options);
+    const auto begin = std::chrono::steady_clock::now();
+    DYNA_ASSIGN_OR_RETURN(
+        VerifiedStep step,
+        planner.plan(
+            lengths,
+            std::accumulate(lengths.begin(), lengths.end(), INT64_C(0)),
+            /*trains=*/true, /*update=*/true));
+    const std::chrono::duration<double> planning =
+        std::chrono::steady_clock::now() - begin;
+    if (look)
+      look(step);
+    DYNA_ASSIGN_OR_RETURN(auto phases, playPhases(planner, step, conditions));
+    if (outputs.hasTrace)
+      traceStep(outputs.trace,
+                {all.steps, all.seconds, outputs.processes, name}, phases,
+                conditions.ranks == SimulationOptions::Ranks::Host);
+    if (outputs.hasSvg && all.steps == 0)
+      outputs.svg.add(name, phases);
+    PlanReport report = reportStep(planner, step, phases);
+    report.samples = static_cast<int64_t>(samples.size());
+    if (outputs.hasPlanTimes)
+      report.planSeconds = report.longestPlanSeconds = planning.count();
+    all.add(report);
+    if (outputs.endsWithoutRoom && !fits(all, memory))
+      break;
+  }
+  outputs.processes += home.graph->ranks();
+  return all;
 }
 
 StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
@@ -164,20 +159,10 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
                         SizedSteps::create(costs, std::move(asked), notes));
   if (std::string note = steps.shorten(sized->longest()); !note.empty())
     notes.push_back(std::move(note));
-  const PlannedGraph &home = sized->planner().home();
-  const ExecutableGraph &graph = *home.graph;
   if (outputs.endsWithoutRoom)
-    DYNA_RETURN_IF_ERROR(checkRoom(graph, memory));
-  const StepsOfRequest of = {costs,        graph,      *home.planner,
-                             home.options, conditions, name};
-  PlanReport all;
-  for (const std::vector<int64_t> &step : steps.samples) {
-    DYNA_ASSIGN_OR_RETURN(auto report, planStep(of, step, all, outputs));
-    all.add(report);
-    if (outputs.endsWithoutRoom && !fits(all, memory))
-      break;
-  }
-  outputs.processes += graph.ranks();
+    DYNA_RETURN_IF_ERROR(checkRoom(*sized->planner().home().graph, memory));
+  DYNA_ASSIGN_OR_RETURN(
+      PlanReport all, simulateSteps(*sized, steps, conditions, name, outputs));
   if (!outputs.endsWithoutRoom && !fits(all, memory))
     notes.push_back(name + ": " +
                     describeWhatFits(costs, given, memory, steps.longest));

@@ -7,11 +7,13 @@
 
 #include "runtime/planner/graph/Policy.h"
 #include "runtime/planner/report/PlanReport.h"
+#include "runtime/planner/search/SizedSteps.h"
 #include "runtime/sim/PlanTrace.h"
 #include "tools/dyna-plan/CompareReports.h"
 #include "tools/dyna-plan/PipelineSvg.h"
 #include "tools/dyna-plan/PlanFlags.h"
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,7 +60,15 @@ struct StepOutputs {
   PipelineSvg svg;   ///< first steps
 };
 
-/// Plans, verifies and simulates every step, sized as a run sizes them (SizedSteps.h).
+/// Plans, verifies and simulates steps. `name` is the name of the plans in all outputs.
+/// `look` sees each step, if given.
+StatusOr<PlanReport>
+simulateSteps(const SizedSteps &sized, const StepLengths &steps,
+              const SimulationOptions &conditions, const std::string &name,
+              StepOutputs &outputs,
+              const std::function<void(const VerifiedStep &)> &look = nullptr);
+
+/// The same for one strategy, with steps sized as a run sizes them (SizedSteps.h).
 /// A plan that does not fit the devices is made all the same, to report its memory.
 /// `name` is the name of the plans in all outputs.
 StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,

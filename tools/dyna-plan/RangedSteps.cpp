@@ -9,16 +9,12 @@
 #include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
 #include "runtime/planner/cut/batching/Batchings.h"
-#include "runtime/planner/report/StepReport.h"
-#include "runtime/planner/search/SizedSteps.h"
 #include "tools/dyna-plan/PlanModel.h"
 #include "tools/dyna-plan/PlayedSteps.h"
 #include "tools/dyna-plan/SimulationFlag.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include <chrono>
 #include <map>
-#include <numeric>
 #include <set>
 
 namespace dyna {
@@ -92,8 +88,8 @@ RangedSteps::create(const Setting &setting,
 void RangedSteps::countMerged(const VerifiedStep &step) {
   for (const VerifiedStep::Phase &phase : step.phases()) {
     std::map<int, int64_t> samples; // by their own range
-    for (int64_t length : phase.plan.lengths())
-      ++samples[planner().ranges().rangeOf(length)];
+    for (int64_t length : phase.lengths)
+      ++samples[planner().graphs().ranges().rangeOf(length)];
     samples.erase(phase.switches.graph);
     for (const auto &[range, count] : samples) {
       Merged &merged = merged_[{range, phase.switches.graph}];
@@ -119,38 +115,14 @@ RangedSteps::describeMerged(const std::string &name) const {
 StatusOr<PlanReport> RangedSteps::play(const Setting &setting,
                                        const std::string &name,
                                        StepOutputs &outputs) {
-  PlanReport all;
-  double traced = 0; // seconds
-  for (const std::vector<int64_t> &lengths : setting.steps.samples) {
-    const auto begin = std::chrono::steady_clock::now();
-    DYNA_ASSIGN_OR_RETURN(
-        VerifiedStep step,
-        planner().plan(
-            lengths,
-            std::accumulate(lengths.begin(), lengths.end(), INT64_C(0)),
-            /*trains=*/true, /*update=*/true));
-    const std::chrono::duration<double> planning =
-        std::chrono::steady_clock::now() - begin;
-    countMerged(step);
-    DYNA_ASSIGN_OR_RETURN(auto phases,
-                          playPhases(planner(), step, setting.conditions));
-    if (outputs.hasTrace)
-      traced = traceStep(
-          outputs.trace, {all.steps, traced, outputs.processes, name}, phases,
-          setting.conditions.ranks == SimulationOptions::Ranks::Host);
-    if (outputs.hasSvg && all.steps == 0)
-      outputs.svg.add(name, phases);
-    PlanReport report = reportStep(planner(), step, phases);
-    report.samples = static_cast<int64_t>(lengths.size());
-    if (outputs.hasPlanTimes)
-      report.planSeconds = report.longestPlanSeconds = planning.count();
-    all.add(report);
-  }
+  DYNA_ASSIGN_OR_RETURN(
+      PlanReport all,
+      simulateSteps(*steps_, setting.steps, setting.conditions, name, outputs,
+                    [this](const VerifiedStep &step) { countMerged(step); }));
   std::vector<std::string> names;
-  for (int range : planner().order())
+  for (int range : planner().graphs().orchestration().order)
     names.push_back(planner().graph(range).name);
   all.orderPhases(names);
-  outputs.processes += planner().home().graph->ranks();
   return all;
 }
 

@@ -184,6 +184,11 @@ SwitchTable::create(const std::vector<const ExecutableGraph *> &graphs,
                     });
 }
 
+SwitchTable SwitchTable::ofOne(const ExecutableGraph &graph) {
+  // Nothing is switched, so nothing can fail.
+  return *createWays({&graph}, /*home=*/0, /*make=*/nullptr);
+}
+
 StatusOr<SwitchTable>
 SwitchTable::createWays(const std::vector<const ExecutableGraph *> &graphs,
                         int home, const MakeWay &make) {
@@ -238,6 +243,13 @@ int SwitchTable::find(const std::string &name) const {
 
 StatusOr<std::vector<SwitchTable::PhaseSwitches>>
 SwitchTable::switchesOf(const plan::StepPlan &step) const {
+  // P1 compares the name of the graph, and says more about it.
+  if (graphs() == 1 && step.phaseCount() == 1)
+    return std::vector<PhaseSwitches>(1);
+  if (graphs() == 1)
+    return refuse(PlanRule::Switched,
+                  formatText("has %d phases, but this run has one strategy",
+                             step.phaseCount()));
   std::vector<PhaseSwitches> phases;
   int before = -1;
   for (int number = 0; number < step.phaseCount(); ++number) {

@@ -82,6 +82,10 @@ public:
   create(const std::vector<const ExecutableGraph *> &graphs, int home,
          const Make &make);
 
+  /// Returns the table of a run with one graph, which has no switches. The graph must
+  /// outlive it.
+  static SwitchTable ofOne(const ExecutableGraph &graph);
+
   /// One of the switches, graphs by their numbers.
   struct Way {
     int graph = 0;   ///< the values of which come, or whose gradients go home
@@ -121,7 +125,7 @@ public:
     const GraphSwitch *gradients = nullptr; ///< null at home
   };
   /// Fails (P12) unless all graphs are in the table, none twice, and the last is
-  /// home.
+  /// home. A table of one graph has steps of one phase, and does not compare names.
   StatusOr<std::vector<PhaseSwitches>>
   switchesOf(const plan::StepPlan &step) const;
 

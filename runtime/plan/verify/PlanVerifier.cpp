@@ -207,9 +207,9 @@ Status verifyProgram(const RankView &view, const plan::Plan &plan, int rank,
                      const std::vector<int> &microBatches,
                      const VerifyOptions &options) {
   const plan::RankProgram &program = plan.ranks[rank];
-  int64_t limit = maxBlockBytes;
-  if (options.limitedRank < 0 || options.limitedRank == rank)
-    limit = std::min(limit, options.dynamicLimit);
+  const int64_t limit = options.limits.empty()
+                            ? maxBlockBytes
+                            : std::min(maxBlockBytes, options.limits[rank]);
   if (program.dynamicBytes < 0 || program.dynamicBytes > limit)
     return at(
         options, rank, -1,

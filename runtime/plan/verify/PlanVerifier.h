@@ -60,10 +60,8 @@
 namespace dyna {
 
 struct VerifyOptions {
-  /// Bytes that the dynamic region has: of every rank, or of one whose own
-  /// arena is asked about.
-  int64_t dynamicLimit = 0;
-  int limitedRank = -1;
+  /// Bytes of the dynamic region of each rank; empty: no limit.
+  std::vector<int64_t> limits;
   /// Targets of the mini-batch that are in the loss, which the plan must count.
   /// -1 where only the lengths of samples are known: a plan may then count from
   /// one to all of their tokens. Who runs plans knows the targets.

@@ -260,8 +260,11 @@ Status checkStepMemory(const plan::StepPlan &step,
     return status;
   const std::string what =
       status.message().substr(std::string("plan: ").size());
-  return Status(status.code(),
-                formatText("plan: phase %d rank %d: %s", phase, rank, what));
+  return Status(
+      status.code(),
+      step.phaseCount() > 1
+          ? formatText("plan: phase %d rank %d: %s", phase, rank, what)
+          : formatText("plan: rank %d: %s", rank, what));
 }
 
 } // namespace dyna

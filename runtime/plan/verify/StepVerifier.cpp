@@ -21,6 +21,11 @@ namespace {
 using plan::Instruction;
 using PhaseSwitches = SwitchTable::PhaseSwitches;
 
+/// Returns "phase 1" and `end` for messages; nothing if there is one phase.
+std::string namePhase(const plan::StepPlan &step, int phase, const char *end) {
+  return step.phaseCount() > 1 ? formatText("phase %d%s", phase, end) : "";
+}
+
 /// P12.
 Status checkSamples(const plan::StepPlan &step,
                     const std::vector<int64_t> &lengths) {
@@ -329,7 +334,7 @@ Status checkOrder(const SwitchTable &table, const plan::StepPlan &step,
                                     const ExchangeStarts::Start &start) {
     if (failedAt.phase < 0)
       failedAt = {start.phase, {rank, start.instruction}};
-    return formatText("phase %d ", start.phase) +
+    return namePhase(step, start.phase, " ") +
            describeAt(table.graph(phases[start.phase].graph),
                       step.phases[start.phase].plan, rank, start.instruction);
   });
@@ -350,70 +355,111 @@ Status checkUpdated(const plan::StepPlan &step) {
                            step.phaseCount() - 1));
 }
 
+bool VerifiedStep::covers(int rank) const {
+  return !ranks_ ||
+         std::find(ranks_->begin(), ranks_->end(), rank) != ranks_->end();
+}
+
 StatusOr<VerifiedStep>
 VerifiedStep::prove(const SwitchTable &switches, plan::StepPlan step,
-                    const std::vector<int64_t> &lengths, int64_t targets,
+                    std::vector<int64_t> lengths, int64_t targets,
                     const std::vector<int64_t> &regionLimits,
                     StepPosition *failedAt, const UpdateRules &updates) {
   StepPosition unasked;
-  return proveFor(switches, std::move(step), std::nullopt, lengths, targets,
-                  regionLimits, updates, failedAt ? *failedAt : unasked);
+  return proveFor(switches, std::move(step), std::nullopt, std::move(lengths),
+                  targets, regionLimits, updates,
+                  failedAt ? *failedAt : unasked);
 }
 
 StatusOr<VerifiedStep>
 VerifiedStep::proveRanks(const SwitchTable &switches, plan::StepPlan step,
                          const std::vector<int> &ranks,
-                         const std::vector<int64_t> &lengths, int64_t targets,
+                         std::vector<int64_t> lengths, int64_t targets,
                          const std::vector<int64_t> &regionLimits,
                          const UpdateRules &updates) {
   StepPosition unasked;
-  return proveFor(switches, std::move(step), ranks, lengths, targets,
+  return proveFor(switches, std::move(step), ranks, std::move(lengths), targets,
                   regionLimits, updates, unasked);
 }
 
-/// A phase by itself. `lengths` are of its samples.
-static Status checkPhase(const SwitchTable &switches, const plan::Plan &plan,
-                         int graph,
+/// Verifies a phase by itself. `lengths` are those of its samples.
+static Status checkPhase(const SwitchTable &switches,
+                         const plan::StepPlan &step, int graph,
                          const std::optional<std::vector<int>> &ranks,
-                         const std::vector<int64_t> &lengths, int64_t targets,
-                         const UpdateRules &updates, ExchangeStarts &starts,
+                         const std::vector<int64_t> &lengths,
+                         const VerifyOptions &common, ExchangeStarts &starts,
                          StepPosition &position) {
-  VerifyOptions options;
-  options.dynamicLimit = maxBlockBytes;
-  options.targets = targets;
-  options.isPhase = true;
+  VerifyOptions options = common;
+  options.isPhase = step.phaseCount() > 1;
   options.isSwitched = graph != switches.home();
   options.starts = &starts;
   options.failedAt = &position.at;
-  options.updates = updates;
   const ExecutableGraph &own = switches.graph(graph);
+  const plan::Plan &plan = step.phases[position.phase].plan;
   Status status = ranks ? verifyRanks(own, plan, *ranks, lengths, options)
                         : verifyPlan(own, plan, lengths, options);
   return status.isOk()
              ? status
-             : Status(status.code(), formatText("phase %d: %s", position.phase,
-                                                status.message()));
+             : Status(status.code(),
+                      namePhase(step, position.phase, ": ") + status.message());
+}
+
+/// Returns a failure of the only phase of a step whose samples are not those of the
+/// mini-batch. P1 and P2 say more about it than `status`, which is P12's.
+static Status explainSamples(const SwitchTable &switches,
+                             const plan::StepPlan &step,
+                             const std::optional<std::vector<int>> &ranks,
+                             const std::vector<int64_t> &lengths,
+                             const VerifyOptions &options,
+                             StepPosition &position, const Status &status) {
+  ExchangeStarts unused;
+  position.phase = 0;
+  DYNA_RETURN_IF_ERROR(checkPhase(switches, step, switches.home(), ranks,
+                                  lengths, options, unused, position));
+  position = StepPosition();
+  return status;
+}
+
+/// Verifies P6 to P8 for the region of a rank.
+static Status checkRegion(const plan::StepPlan &step,
+                          const std::vector<StepBlock> &blocks, int rank,
+                          const std::vector<int64_t> &limits,
+                          StepPosition &position) {
+  int failed = -1;
+  const int64_t limit = limits.empty() ? maxBlockBytes : limits[rank];
+  Status status = checkStepMemory(step, blocks, rank, limit, failed);
+  if (!status.isOk())
+    position = {failed, {rank, -1}};
+  return status;
 }
 
 StatusOr<VerifiedStep>
 VerifiedStep::proveFor(const SwitchTable &switches, plan::StepPlan step,
                        const std::optional<std::vector<int>> &ranks,
-                       const std::vector<int64_t> &lengths, int64_t targets,
+                       std::vector<int64_t> lengths, int64_t targets,
                        const std::vector<int64_t> &regionLimits,
                        const UpdateRules &updates, StepPosition &position) {
   DYNA_ASSIGN_OR_RETURN(auto phases, switches.switchesOf(step));
-  DYNA_RETURN_IF_ERROR(checkSamples(step, lengths));
-  VerifiedStep proven;
-  proven.targets_ = targets;
+  VerifyOptions options;
+  options.targets = targets;
+  options.updates = updates;
+  // What several phases need together is compared below.
+  const bool isAlone = step.phaseCount() == 1;
+  if (isAlone)
+    options.limits = regionLimits;
+  if (Status status = checkSamples(step, lengths); !status.isOk())
+    return isAlone ? explainSamples(switches, step, ranks, lengths, options,
+                                    position, status)
+                   : status;
   std::vector<std::vector<int64_t>> lengthsOf(step.phases.size());
   std::vector<ExchangeStarts> starts(step.phases.size());
   for (int k = 0; k < step.phaseCount(); ++k) {
     for (int64_t sample : step.phases[k].samples)
       lengthsOf[k].push_back(lengths[sample]);
     position.phase = k;
-    DYNA_RETURN_IF_ERROR(checkPhase(switches, step.phases[k].plan,
-                                    phases[k].graph, ranks, lengthsOf[k],
-                                    targets, updates, starts[k], position));
+    DYNA_RETURN_IF_ERROR(checkPhase(switches, step, phases[k].graph, ranks,
+                                    lengthsOf[k], options, starts[k],
+                                    position));
   }
   position = StepPosition();
   DYNA_RETURN_IF_ERROR(checkPurposes(step));
@@ -421,37 +467,33 @@ VerifiedStep::proveFor(const SwitchTable &switches, plan::StepPlan step,
   std::vector<int> all(switches.graph(switches.home()).ranks());
   std::iota(all.begin(), all.end(), 0);
   const std::vector<int> &checked = ranks ? *ranks : all;
-  for (int rank : checked)
+  // One phase has no switches, and its programs must not name any (P6).
+  for (int rank : isAlone ? std::vector<int>() : checked)
     DYNA_RETURN_IF_ERROR(
         RankSwitches(switches, step, phases, training, rank).check(position));
   if (!ranks)
     DYNA_RETURN_IF_ERROR(
         checkOrder(switches, step, phases, std::move(starts), position));
+  VerifiedStep proven;
   proven.blocks_.resize(all.size());
   for (int rank : checked) {
     proven.blocks_[rank] = stepBlocks(switches, phases, step, training, rank);
-    int failed = -1;
-    if (Status status = checkStepMemory(
-            step, proven.blocks_[rank], rank,
-            regionLimits.empty() ? maxBlockBytes : regionLimits[rank], failed);
-        !status.isOk()) {
-      position = {failed, {rank, -1}};
-      return status;
-    }
+    DYNA_RETURN_IF_ERROR(
+        checkRegion(step, proven.blocks_[rank], rank, regionLimits, position));
   }
-  for (int k = 0; k < step.phaseCount(); ++k) {
-    VerifiedPlan plan(std::move(step.phases[k].plan), std::move(lengthsOf[k]));
-    plan.ranks_ = ranks;
-    proven.phases_.push_back(
-        {std::move(plan), std::move(step.phases[k].samples), phases[k]});
-  }
+  for (int k = 0; k < step.phaseCount(); ++k)
+    proven.phases_.push_back({std::move(step.phases[k].plan),
+                              std::move(step.phases[k].samples),
+                              std::move(lengthsOf[k]), phases[k]});
+  proven.lengths_ = std::move(lengths);
+  proven.ranks_ = ranks;
   return proven;
 }
 
 plan::StepPlan VerifiedStep::toStepPlan() const {
   plan::StepPlan step;
   for (const Phase &phase : phases_)
-    step.phases.push_back({phase.plan.plan(), phase.samples});
+    step.phases.push_back({phase.plan, phase.samples});
   return step;
 }
 

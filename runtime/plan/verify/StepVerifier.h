@@ -1,4 +1,4 @@
-//===- StepVerifier.h - The proof of a step of several graphs ---*- C++ -*-===//
+//===- StepVerifier.h - Verifies the step of a run ---------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -38,8 +38,10 @@
 #ifndef DYNA_RUNTIME_PLAN_STEPVERIFIER_H
 #define DYNA_RUNTIME_PLAN_STEPVERIFIER_H
 
+#include "runtime/plan/verify/PlanVerifier.h"
 #include "runtime/plan/verify/StepMemory.h"
-#include "runtime/plan/verify/VerifiedPlan.h"
+
+#include <optional>
 
 namespace dyna {
 
@@ -49,57 +51,74 @@ struct StepPosition {
   PlanPosition at;
 };
 
-/// P14 of a step that is to train, for who knows that: home applies the gradients.
-/// That it does so once, and all ranks do or none does, holds of its plan (P5).
+/// Verifies P14 for a step that has to update: home applies the gradients. P5 says that
+/// all ranks do so, and once.
 Status checkUpdated(const plan::StepPlan &step);
 
+/// A step that passed the verifier.
+///
+/// Executors run only verified steps. Verification takes time that no device should
+/// wait for. So steps are verified where they are made, ahead of the devices, and this
+/// type shows it. There is no other way to create one, and nothing changes it
+/// afterwards. A step of a run with one strategy has one phase (SwitchTable::ofOne).
 class VerifiedStep {
 public:
-  /// Proves everything for a mini-batch of these lengths with so many targets.
-  /// `regionLimits`: of each rank's region; empty: not limited. `failedAt` is
-  /// set by a failure, if given. Linear in instructions and, for each rank, in
-  /// what it sends and gets.
+  /// Verifies a step for a mini-batch of these lengths with `targets` targets (-1: not
+  /// known; VerifyOptions). `regionLimits` has the bytes of each rank's region; empty:
+  /// no limit. A failure sets `failedAt`, if given. The time is linear in instructions
+  /// and in what each rank sends and gets.
   static StatusOr<VerifiedStep>
   prove(const SwitchTable &switches, plan::StepPlan step,
-        const std::vector<int64_t> &lengths, int64_t targets,
+        std::vector<int64_t> lengths, int64_t targets,
         const std::vector<int64_t> &regionLimits,
         StepPosition *failedAt = nullptr, const UpdateRules &updates = {});
 
-  /// The parts of a training step that some ranks run, as
-  /// VerifiedPlan::proveRanks has them: P1 to P8 and P12 to P14 of these ranks,
-  /// which alone can run it.
+  /// Verifies the parts of a step that some ranks run: P1 to P8 and P12 to P14 of these
+  /// ranks. The whole step was verified where it was made, and the parts came over a
+  /// wire or from a disk. Only these ranks can run them.
   static StatusOr<VerifiedStep>
   proveRanks(const SwitchTable &switches, plan::StepPlan step,
-             const std::vector<int> &ranks, const std::vector<int64_t> &lengths,
+             const std::vector<int> &ranks, std::vector<int64_t> lengths,
              int64_t targets, const std::vector<int64_t> &regionLimits,
              const UpdateRules &updates = {});
 
   struct Phase {
-    VerifiedPlan plan;
+    plan::Plan plan;
     std::vector<int64_t> samples; ///< as plan::Phase has them
+    std::vector<int64_t> lengths; ///< tokens of these samples
     SwitchTable::PhaseSwitches switches;
   };
   const std::vector<Phase> &phases() const { return phases_; }
   int phaseCount() const { return static_cast<int>(phases_.size()); }
-  /// What a rank has in its region, and where.
+  /// Plan of the last phase, which is home's.
+  const plan::Plan &homePlan() const { return phases_.back().plan; }
+  /// Returns the blocks that a rank has in its region, with their places.
   const std::vector<StepBlock> &blocks(int rank) const { return blocks_[rank]; }
-  /// What was proven.
+  /// Returns a copy of the plan that was verified.
   plan::StepPlan toStepPlan() const;
-  /// Targets of the whole mini-batch.
-  int64_t targets() const { return targets_; }
+  /// Tokens of each sample of the mini-batch.
+  const std::vector<int64_t> &lengths() const { return lengths_; }
+  /// Returns true if it has the programs of all ranks.
+  bool isWhole() const { return !ranks_; }
+  /// Returns true if it is verified for `rank`.
+  bool covers(int rank) const;
 
 private:
+  /// Creates steps without verification. One test uses it to run plans that the
+  /// verifier refuses.
+  friend struct UnprovenStep;
   /// `ranks`: nothing: all.
   static StatusOr<VerifiedStep>
   proveFor(const SwitchTable &switches, plan::StepPlan step,
            const std::optional<std::vector<int>> &ranks,
-           const std::vector<int64_t> &lengths, int64_t targets,
+           std::vector<int64_t> lengths, int64_t targets,
            const std::vector<int64_t> &regionLimits, const UpdateRules &updates,
            StepPosition &position);
 
   std::vector<Phase> phases_;
   std::vector<std::vector<StepBlock>> blocks_; ///< by rank
-  int64_t targets_ = 0;
+  std::vector<int64_t> lengths_;
+  std::optional<std::vector<int>> ranks_; ///< empty: all ranks
 };
 
 } // namespace dyna

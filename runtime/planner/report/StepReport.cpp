@@ -17,10 +17,11 @@ playPhases(const StepPlanner &planner, const VerifiedStep &step,
   for (int k = 0; k < step.phaseCount(); ++k) {
     const VerifiedStep::Phase &phase = step.phases()[k];
     const PlannedGraph &graph = planner.graph(phase.switches.graph);
-    PlanWork work(*graph.graph, phase.plan.plan(), graph.planner->costs());
+    PlanWork work(*graph.graph, phase.plan, graph.planner->costs());
     DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work, options));
-    phases.push_back({&graph, &phase.plan, planner.switchCosts(step, k),
-                      std::move(work), std::move(times)});
+    phases.push_back({planner.graphs().areSeveral() ? k : -1, &graph, &phase,
+                      planner.switchCosts(step, k), std::move(work),
+                      std::move(times)});
   }
   return phases;
 }
@@ -30,7 +31,7 @@ void countPhases(PlanReport &report, const Model &model,
   report.steps = 1;
   for (const VerifiedStep::Phase &phase : step.phases()) {
     PlanReport own;
-    own.count(model, phase.plan.plan(), phase.plan.lengths());
+    own.count(model, phase.plan, phase.lengths);
     report.samples += own.samples;
     report.tokens += own.tokens;
     report.padding += own.padding;
@@ -68,9 +69,11 @@ PlanReport reportStep(const StepPlanner &planner, const VerifiedStep &step,
     const PlayedPhase &phase = phases[k];
     const ExecutableGraph &graph = *phase.graph->graph;
     PlanReport own =
-        reportPlan(graph, phase.plan->plan(), phase.graph->planner->costs(),
+        reportPlan(graph, phase.phase->plan, phase.graph->planner->costs(),
                    phase.work, phase.times);
-    own.count(graph.model(), phase.plan->plan(), phase.plan->lengths());
+    own.count(graph.model(), phase.phase->plan, phase.phase->lengths);
+    if (!planner.graphs().areSeveral())
+      return own;
     report.peakRate = own.peakRate;
     setPeakBytes(own, home, graph, step, static_cast<int>(k));
     own.switchSeconds = phase.switches.seconds();
@@ -126,14 +129,15 @@ static double tracePhase(TraceWriter &writer, const TracedStep &step,
 
 double traceStep(TraceWriter &writer, TracedStep step,
                  const std::vector<PlayedPhase> &phases, bool ofHosts) {
-  for (size_t k = 0; k < phases.size(); ++k) {
-    const PlayedPhase &phase = phases[k];
-    step.phase = static_cast<int>(k);
+  for (const PlayedPhase &phase : phases) {
+    step.phase = phase.number;
     step.begin = tracePhase(writer, step, *phase.graph, valueTrack,
                             "values come", phase.switches.valueSeconds);
-    const double end = tracePhase(writer, step, *phase.graph, phaseTrack,
-                                  phase.graph->name, phase.times.makespan);
-    tracePlan(writer, step, *phase.graph->graph, phase.plan->plan(), phase.work,
+    const double end =
+        phase.number < 0 ? step.begin + phase.times.makespan
+                         : tracePhase(writer, step, *phase.graph, phaseTrack,
+                                      phase.graph->name, phase.times.makespan);
+    tracePlan(writer, step, *phase.graph->graph, phase.phase->plan, phase.work,
               phase.times, ofHosts);
     step.begin = end;
     step.begin =

@@ -23,8 +23,9 @@ namespace dyna {
 /// A phase by itself. Graph and plan are those of the planner and the step it was
 /// played of, which must outlive it.
 struct PlayedPhase {
+  int number; ///< in the step; -1: the run has one graph
   const PlannedGraph *graph;
-  const VerifiedPlan *plan;
+  const VerifiedStep::Phase *phase;
   PhaseSwitchCosts switches;
   PlanWork work;
   PlanTimes times;
@@ -34,8 +35,9 @@ StatusOr<std::vector<PlayedPhase>> playPhases(const StepPlanner &planner,
                                               const VerifiedStep &step,
                                               const SimulationOptions &options);
 
-/// Of one step; `phases` has a report of each by its strategy, whose peaks are those
-/// of all that a rank has then.
+/// Returns the report of one step. If the run has several graphs, `phases` of it has a
+/// report of each phase by its strategy. The peaks of a phase are those of all that a
+/// rank has then. If there is one graph, the step has the stages of its only phase.
 PlanReport reportStep(const StepPlanner &planner, const VerifiedStep &step,
                       const std::vector<PlayedPhase> &phases);
 

@@ -36,40 +36,37 @@ StatusOr<std::unique_ptr<SizedSteps>>
 SizedSteps::create(const CostModel &costs, Asked asked,
                    std::vector<std::string> &notes) {
   auto made = std::make_unique<SizedSteps>();
+  std::vector<PlannedGraph> all;
   for (const LengthRange &range : asked.ranges.ranges()) {
     asked.request.strategy = asked.strategies[range.strategy];
     std::vector<std::string> own;
     DYNA_ASSIGN_OR_RETURN(PlannedGraph graph,
                           planGraph(costs, asked.request, own));
     addNotes(notes, own, range.name);
-    made->graphs_.push_back(std::move(graph));
+    all.push_back(std::move(graph));
   }
-  std::vector<PlannedGraph *> all;
-  for (PlannedGraph &graph : made->graphs_)
-    all.push_back(&graph);
   DYNA_ASSIGN_OR_RETURN(
-      Orchestration orchestration,
-      orchestrateRanges(asked.ranges, {all.begin(), all.end()}));
-  const StepGraphs graphs(all, orchestration.home(), &orchestration);
+      made->graphs_,
+      StepGraphs::create(std::move(asked.ranges), std::move(all)));
+  StepGraphs &graphs = *made->graphs_;
   const int64_t rankBytes = asked.memoryBytes > 0 ? asked.memoryBytes : -1;
-  for (PlannedGraph *graph : all)
+  for (PlannedGraph &graph : graphs.graphs())
     if (rankBytes > 0) {
       std::vector<std::string> own;
-      asked.request.strategy = graph->graph->strategy();
-      DYNA_RETURN_IF_ERROR(limitMicroBatches(graphs, *graph, asked.request,
+      asked.request.strategy = graph.graph->strategy();
+      DYNA_RETURN_IF_ERROR(limitMicroBatches(graphs, graph, asked.request,
                                              /*training=*/true, rankBytes,
                                              own));
-      addNotes(notes, own, graph->name);
+      addNotes(notes, own, graph.name);
     }
   made->longest_ = asked.longest;
   if (asked.shortens) {
     DYNA_ASSIGN_OR_RETURN(const int64_t limit,
-                          longestSampleOf(graphs,
-                                          *all[asked.ranges.byLength().back()],
+                          longestSampleOf(graphs, graphs.ofLongest(),
                                           /*training=*/true, rankBytes));
     made->longest_ = std::min(asked.longest, limit);
   }
-  DYNA_RETURN_IF_ERROR(setLongestSample(graphs, asked.ranges, made->longest_));
+  DYNA_RETURN_IF_ERROR(setLongestSample(graphs, made->longest_));
   DYNA_ASSIGN_OR_RETURN(StepRegions regions,
                         sizeStepRegions(graphs, asked.request.tokensPerBatch,
                                         /*training=*/true, rankBytes,
@@ -80,10 +77,8 @@ SizedSteps::create(const CostModel &costs, Asked asked,
         made->lackingBytes_,
         graphs.homeBytes(static_cast<int>(rank), true) + regions.bytes[rank] -
             (rankBytes - rankBytes % plan::placeAlignment));
-  made->planner_ = std::make_unique<StepPlanner>(
-      std::vector<const PlannedGraph *>(all.begin(), all.end()),
-      std::move(asked.ranges), std::move(orchestration), asked.merges,
-      std::move(regions.bytes));
+  made->planner_ = std::make_unique<StepPlanner>(graphs, asked.merges,
+                                                 std::move(regions.bytes));
   return made;
 }
 

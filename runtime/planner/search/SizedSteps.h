@@ -51,7 +51,7 @@ public:
   StatusOr<double> play(const std::vector<std::vector<int64_t>> &steps) const;
 
 private:
-  std::vector<PlannedGraph> graphs_;
+  std::unique_ptr<StepGraphs> graphs_;
   std::unique_ptr<StepPlanner> planner_;
   int64_t lackingBytes_ = 0, longest_ = 0;
 };

@@ -45,19 +45,22 @@ Status checkEqualRanks(const LengthRanges &ranges,
   return Status::ok();
 }
 
-StatusOr<Orchestration>
-orchestrateRanges(const LengthRanges &ranges,
-                  const std::vector<const PlannedGraph *> &graphs) {
+StatusOr<std::unique_ptr<StepGraphs>>
+StepGraphs::create(LengthRanges ranges, std::vector<PlannedGraph> graphs) {
   std::vector<const ExecutableGraph *> executable;
-  for (const PlannedGraph *own : graphs)
-    executable.push_back(own->graph.get());
+  for (const PlannedGraph &own : graphs)
+    executable.push_back(own.graph.get());
   OrchestrateOptions wanted;
   wanted.home = ranges.home();
-  return orchestrate(
-      executable,
-      switchMaker(networkOf(graphs.front()->planner->costs().cluster(),
-                            executable.front()->ranks())),
-      wanted);
+  DYNA_ASSIGN_OR_RETURN(
+      Orchestration made,
+      orchestrate(
+          executable,
+          switchMaker(networkOf(graphs.front().planner->costs().cluster(),
+                                executable.front()->ranks())),
+          wanted));
+  return std::unique_ptr<StepGraphs>(
+      new StepGraphs(std::move(ranges), std::move(graphs), std::move(made)));
 }
 
 Persistent StepGraphs::persistentOf(const PlannedGraph &graph,
@@ -80,33 +83,27 @@ int64_t StepGraphs::homeBytes(int rank, bool training) const {
 }
 
 int64_t StepGraphs::heldBytes(int rank, bool training) const {
-  int64_t most = 0;
-  if (orchestration_) {
-    const SwitchTable &switches = orchestration_->switches;
-    const std::vector<int> &order = orchestration_->order;
-    most = largestNeighbours(switches, order, rank, training).bytes;
-    for (int graph : order)
-      most = std::max(most, dyna::heldBeside(switches, order, graph, rank,
-                                             training, /*takesTurns=*/true));
-  }
+  const std::vector<int> &order = orchestration_.order;
+  int64_t most = largestNeighbours(switches(), order, rank, training).bytes;
+  for (int graph : order)
+    most = std::max(most, dyna::heldBeside(switches(), order, graph, rank,
+                                           training, /*takesTurns=*/true));
   return homeBytes(rank, training) + most;
 }
 
 int64_t StepGraphs::heldBeside(const PlannedGraph &graph, bool training) const {
   if (isHome(graph))
     return 0;
-  const int number = static_cast<int>(
-      std::find(graphs_.begin(), graphs_.end(), &graph) - graphs_.begin());
+  const int number = static_cast<int>(&graph - graphs_.data());
   int64_t most = 0;
   for (int rank = 0; rank < graph.graph->ranks(); ++rank)
-    most =
-        std::max(most, homeBytes(rank, training) +
-                           dyna::heldBeside(orchestration_->switches,
-                                            orchestration_->order, number, rank,
-                                            training, /*takesTurns=*/true) -
-                           persistentLayout(graph.graph->rankView(rank),
-                                            persistentOf(graph, training))
-                               .bytes);
+    most = std::max(most, homeBytes(rank, training) +
+                              dyna::heldBeside(switches(), orchestration_.order,
+                                               number, rank, training,
+                                               /*takesTurns=*/true) -
+                              persistentLayout(graph.graph->rankView(rank),
+                                               persistentOf(graph, training))
+                                  .bytes);
   return most;
 }
 
@@ -151,12 +148,11 @@ StatusOr<int64_t> longestSampleOf(const StepGraphs &graphs,
                              rankBytes - graphs.heldBeside(graph, training));
 }
 
-Status setLongestSample(const StepGraphs &graphs, const LengthRanges &ranges,
-                        int64_t longest) {
-  DYNA_RETURN_IF_ERROR(ranges.hold(longest));
-  for (int range = 0; range < ranges.size(); ++range)
-    graphs.graphs()[range]->options.longestSample =
-        std::min(longest, ranges.ranges()[range].last);
+Status setLongestSample(StepGraphs &graphs, int64_t longest) {
+  DYNA_RETURN_IF_ERROR(graphs.ranges().hold(longest));
+  for (int range = 0; range < graphs.count(); ++range)
+    graphs.graphs()[range].options.longestSample =
+        std::min(longest, graphs.ranges().ranges()[range].last);
   return Status::ok();
 }
 

@@ -45,27 +45,32 @@ StatusOr<PlannedGraph> planGraph(const CostModel &costs,
 Status checkEqualRanks(const LengthRanges &ranges,
                        const std::vector<Strategy> &strategies);
 
-/// Chooses home and the switches of `graphs`, one for each range.
-StatusOr<Orchestration>
-orchestrateRanges(const LengthRanges &ranges,
-                  const std::vector<const PlannedGraph *> &graphs);
-
-/// The graphs of a step. Does not own them.
+/// The graphs of the steps of a run: one for each range of lengths. One of them is home,
+/// and switches lead from one to another (Orchestrate.h). A run with one strategy has one
+/// graph, for samples of all lengths (LengthRanges::ofAll), and no switches.
 class StepGraphs {
 public:
-  /// `graphs` has one graph for each range, and `home` is the index of home. Without an
-  /// orchestration, no function about the common memory of several graphs is called.
-  StepGraphs(std::vector<PlannedGraph *> graphs, int home,
-             const Orchestration *orchestration)
-      : graphs_(std::move(graphs)), home_(home), orchestration_(orchestration) {
-  }
+  /// Takes the graphs, in the order of `ranges`, and chooses home and the switches.
+  /// Fails as `orchestrate`.
+  static StatusOr<std::unique_ptr<StepGraphs>>
+  create(LengthRanges ranges, std::vector<PlannedGraph> graphs);
+  StepGraphs(const StepGraphs &) = delete;
 
-  const std::vector<PlannedGraph *> &graphs() const { return graphs_; }
-  PlannedGraph &home() const { return *graphs_[home_]; }
+  int count() const { return static_cast<int>(graphs_.size()); }
+  bool areSeveral() const { return count() > 1; }
+  /// Graphs in the order of ranges. The table of switches has the same numbers.
+  std::vector<PlannedGraph> &graphs() { return graphs_; }
+  const std::vector<PlannedGraph> &graphs() const { return graphs_; }
+  const PlannedGraph &graph(int range) const { return graphs_[range]; }
+  const LengthRanges &ranges() const { return ranges_; }
+  const Orchestration &orchestration() const { return orchestration_; }
+  const SwitchTable &switches() const { return orchestration_.switches; }
+  const PlannedGraph &home() const { return graphs_[orchestration_.home()]; }
   bool isHome(const PlannedGraph &graph) const { return &graph == &home(); }
-  bool areSeveral() const { return graphs_.size() > 1; }
-  /// Valid if there are several graphs.
-  const Orchestration &orchestration() const { return *orchestration_; }
+  /// The graph of the longest samples.
+  const PlannedGraph &ofLongest() const {
+    return graphs_[ranges_.byLength().back()];
+  }
 
   /// Returns the parameters and their state that a graph holds.
   Persistent persistentOf(const PlannedGraph &graph, bool training) const;
@@ -81,13 +86,19 @@ public:
   int64_t heldBeside(const PlannedGraph &graph, bool training) const;
 
 private:
-  std::vector<PlannedGraph *> graphs_;
-  int home_;
-  const Orchestration *orchestration_;
+  StepGraphs(LengthRanges ranges, std::vector<PlannedGraph> graphs,
+             Orchestration orchestration)
+      : ranges_(std::move(ranges)), graphs_(std::move(graphs)),
+        orchestration_(std::move(orchestration)) {}
+
+  LengthRanges ranges_;
+  std::vector<PlannedGraph> graphs_;
+  Orchestration orchestration_; ///< of these graphs
 };
 
 /// Limits micro-batches to what a rank of `rankBytes` bytes holds beside the other
-/// graphs, if `request` leaves their size open. `graph` was made by `request`. If
+/// graphs, if `request` leaves their size open. `graph`, one of `graphs`, was made by
+/// `request`. If
 /// nothing fits, the size does not change; sizing the regions then says what is
 /// missing.
 Status limitMicroBatches(const StepGraphs &graphs, PlannedGraph &graph,
@@ -104,8 +115,7 @@ StatusOr<int64_t> longestSampleOf(const StepGraphs &graphs,
 
 /// Sets the longest sample once it is known. No graph then keeps room for longer samples
 /// than its range has. Fails if no range has such samples.
-Status setLongestSample(const StepGraphs &graphs, const LengthRanges &ranges,
-                        int64_t longest);
+Status setLongestSample(StepGraphs &graphs, int64_t longest);
 
 } // namespace dyna
 

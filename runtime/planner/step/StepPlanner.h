@@ -1,4 +1,4 @@
-//===- StepPlanner.h - Plans the steps of several graphs ---------*- C++ -*-===//
+//===- StepPlanner.h - Plans the steps of a run ------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -16,6 +16,7 @@
 #include "runtime/planner/step/GraphEstimates.h"
 #include "runtime/planner/step/StepGraphs.h"
 
+#include <optional>
 #include <vector>
 
 namespace dyna {
@@ -33,28 +34,37 @@ struct PhaseSwitchCosts {
 
 class StepPlanner {
 public:
-  /// `graphs` has one graph for each range, with all options known. They must outlive
-  /// this object. `orchestration` is theirs. With `merges`, ranges that are not worth
-  /// their switch in a step merge upwards, by the planners' costs. `regionBytes` has
-  /// the bytes of each rank for the phases of a step, beside home's parameters.
-  StepPlanner(std::vector<const PlannedGraph *> graphs, LengthRanges ranges,
-              Orchestration orchestration, bool merges,
+  /// All options of `graphs` are known, and `graphs` must outlive this object. With
+  /// `merges`, ranges that are not worth their switch in a step merge upwards, by the
+  /// planners' costs. `regionBytes` has the bytes of each rank for the phases of a step,
+  /// beside home's parameters.
+  StepPlanner(const StepGraphs &graphs, bool merges,
               std::vector<int64_t> regionBytes);
 
-  /// Returns the graph of a range. The table of switches has the same numbers.
-  const PlannedGraph &graph(int range) const { return *graphs_[range]; }
-  const PlannedGraph &home() const { return graph(orchestration_.home()); }
-  const LengthRanges &ranges() const { return ranges_; }
-  /// Ranges in the order of a step's phases.
-  const std::vector<int> &order() const { return orchestration_.order; }
+  const StepGraphs &graphs() const { return graphs_; }
+  const PlannedGraph &graph(int range) const { return graphs_.graph(range); }
+  const PlannedGraph &home() const { return graphs_.home(); }
   const std::vector<int64_t> &regionBytes() const { return regionBytes_; }
-  const SwitchTable &switches() const { return orchestration_.switches; }
 
   /// Plans and verifies a mini-batch of these lengths with `targets` targets. With
   /// `trains`, the step computes gradients, and with `update` it ends with the update.
   /// Otherwise it only computes losses, and no ranges merge.
   StatusOr<VerifiedStep> plan(const std::vector<int64_t> &lengths,
                               int64_t targets, bool trains, bool update) const;
+  /// Plans and verifies the update alone, with the gradients that a step without update
+  /// has left.
+  StatusOr<VerifiedStep> planUpdate() const;
+
+  /// Verifies a step that was planned elsewhere, for a mini-batch of these lengths with
+  /// `targets` targets. With `mustUpdate`, a step that leaves its gradients is refused.
+  StatusOr<VerifiedStep> verify(plan::StepPlan step,
+                                const std::vector<int64_t> &lengths,
+                                int64_t targets, bool mustUpdate) const;
+  /// Verifies the parts of it that some ranks run (VerifiedStep::proveRanks).
+  StatusOr<VerifiedStep> verifyRanks(plan::StepPlan step,
+                                     const std::vector<int> &ranks,
+                                     const std::vector<int64_t> &lengths,
+                                     int64_t targets, bool mustUpdate) const;
 
   /// Returns the seconds of all switches of a step.
   double switchSeconds(const VerifiedStep &step) const;
@@ -66,13 +76,12 @@ private:
   StatusOr<plan::Plan> planPhase(int range, const std::vector<int64_t> &lengths,
                                  int64_t targets, bool trains,
                                  bool update) const;
+  UpdateRules rules(bool mustUpdate) const;
 
-  const std::vector<const PlannedGraph *> graphs_;
-  const LengthRanges ranges_;
-  const Orchestration orchestration_;
-  const bool merges_;
+  const StepGraphs &graphs_;
   const std::vector<int64_t> regionBytes_; ///< by rank
-  const GraphEstimates estimates_;
+  /// For ranges that may merge.
+  std::optional<GraphEstimates> estimates_;
 };
 
 } // namespace dyna

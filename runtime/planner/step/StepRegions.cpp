@@ -81,10 +81,10 @@ int64_t RegionSizes::largestNeed(const PlannedGraph &graph,
 StatusOr<int64_t> RegionSizes::enoughBytes() const {
   std::vector<std::vector<int64_t>> least;
   int64_t most = 0;
-  for (const PlannedGraph *graph : graphs_.graphs()) {
-    DYNA_ASSIGN_OR_RETURN(auto own, graph->planner->leastDynamicBytes(
-                                        smallestOptions(*graph), training_));
-    most = std::max(most, largestNeed(*graph, own));
+  for (const PlannedGraph &graph : graphs_.graphs()) {
+    DYNA_ASSIGN_OR_RETURN(auto own, graph.planner->leastDynamicBytes(
+                                        smallestOptions(graph), training_));
+    most = std::max(most, largestNeed(graph, own));
     least.push_back(std::move(own));
   }
   if (!graphs_.areSeveral())
@@ -170,18 +170,17 @@ Status RegionSizes::refuseNeighbours(int rank, int64_t rankBytes,
       "%s while the parameters of '%s' come and those of '%s' are still there, "
       "for which %s are left; each of the two fits alone: --rank-memory %d is "
       "enough",
-      needed, graphs_.graphs()[pair.behind]->name,
-      graphs_.graphs()[pair.before]->name,
+      needed, graphs_.graph(pair.behind).name, graphs_.graph(pair.before).name,
       formatBytes(std::max<int64_t>(rankBytes - home, 0)), enough));
 }
 
 Status RegionSizes::sizeGraphs(int64_t given, int64_t rankBytes, bool atLeast,
                                StepRegions &regions,
                                std::vector<std::vector<int64_t>> &most) const {
-  for (const PlannedGraph *graph : graphs_.graphs()) {
-    auto sized = sizeGraph(*graph, widestOptions(*graph), rankBytes, atLeast);
+  for (const PlannedGraph &graph : graphs_.graphs()) {
+    auto sized = sizeGraph(graph, widestOptions(graph), rankBytes, atLeast);
     if (sized.status().code() == StatusCode::ResourceExhausted)
-      return refuseGraph(*graph, given, rankBytes, sized.status());
+      return refuseGraph(graph, given, rankBytes, sized.status());
     DYNA_RETURN_IF_ERROR(sized.status());
     regions.isLimited |= sized->areLimited();
     regions.limits.push_back(sized->bytes);
@@ -223,9 +222,9 @@ StatusOr<StepRegions> RegionSizes::within(int64_t rankBytes,
 
 } // namespace
 
-void StepRegions::apply(const StepGraphs &graphs) const {
+void StepRegions::apply(StepGraphs &graphs) const {
   for (size_t number = 0; number < graphs.graphs().size(); ++number)
-    graphs.graphs()[number]->options.dynamicLimits = limits[number];
+    graphs.graphs()[number].options.dynamicLimits = limits[number];
 }
 
 StatusOr<StepRegions> sizeStepRegions(const StepGraphs &graphs,

@@ -20,7 +20,7 @@ struct StepRegions {
   bool isLimited = false; ///< some graph has less than its plans can use
 
   /// Sets the limits in the options of the graphs.
-  void apply(const StepGraphs &graphs) const;
+  void apply(StepGraphs &graphs) const;
 };
 
 /// Sizes regions for arenas of at most `rankBytes` (-1: no limit). An arena holds home's

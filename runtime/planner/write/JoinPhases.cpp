@@ -312,6 +312,8 @@ Status joinPhases(const SwitchTable &switches, bool trains,
                   plan::StepPlan &step) {
   DYNA_ASSIGN_OR_RETURN(auto phases, switches.switchesOf(step));
   const int count = step.phaseCount();
+  if (count == 1) // nothing is switched
+    return Status::ok();
   const int ranks = switches.graph(switches.home()).ranks();
   std::vector<std::vector<std::vector<PlacedStart>>> starts;
   for (int k = 0; k + 1 < count; ++k) {

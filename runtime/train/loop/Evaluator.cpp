@@ -5,7 +5,7 @@
 #include "runtime/train/loop/Evaluator.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/train/plans/PlanSource.h"
+#include "runtime/executor/Staging.h"
 #include "runtime/train/session/Signals.h"
 
 #include <algorithm>
@@ -33,18 +33,11 @@ int64_t countBytes(const MiniBatch &batch) {
 
 Status evaluateBatch(Session &session, const MiniBatch &batch,
                      StepResult &result) {
-  if (session.ranged) {
-    DYNA_ASSIGN_OR_RETURN(PlannedPhases phases,
-                          session.ranged->plan(batch, false, false));
-    return session.ranks->run(phases.step, phases.batches, StepScalars(),
-                              result);
-  }
-  DYNA_ASSIGN_OR_RETURN(plan::Plan made, session.home.planner->evaluation(
-                                             batch.lengths(), batch.targets,
-                                             session.home.options));
-  DYNA_ASSIGN_OR_RETURN(VerifiedPlan plan,
-                        provePlan(session, std::move(made), batch));
-  return session.ranks->run(plan, batch, StepScalars(), result);
+  DYNA_ASSIGN_OR_RETURN(
+      VerifiedStep step,
+      session.planner->plan(batch.lengths(), countTargets(batch),
+                            /*trains=*/false, /*update=*/false));
+  return session.ranks->run(step, batch, StepScalars(), result);
 }
 
 } // namespace

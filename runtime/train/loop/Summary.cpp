@@ -49,10 +49,10 @@ std::string describePadding(const TrainSummary &summary) {
 void addPhases(std::string &text, const Session &session,
                const TrainSummary &summary) {
   const PhaseSummary &phases = summary.phases;
-  if (!session.ranges || summary.steps == 0)
+  if (!session.hasRanges() || summary.steps == 0)
     return;
   const auto steps = static_cast<double>(summary.steps);
-  for (const LengthRange &range : session.ranges->ranges()) {
+  for (const LengthRange &range : session.graphs->ranges().ranges()) {
     const auto found = phases.strategies.find(range.name);
     const PhaseSummary::Strategy own = found == phases.strategies.end()
                                            ? PhaseSummary::Strategy()

@@ -26,7 +26,7 @@ namespace dyna {
 
 size_t Trainer::stepsAhead() const {
   const bool isLate =
-      session_.device().runsLate() && session_.home.graph->ranks() == 1;
+      session_.device().runsLate() && session_.home().graph->ranks() == 1;
   return isLate ? kStepsInFlight - 1 : 0;
 }
 
@@ -49,12 +49,8 @@ Status Trainer::launchStep(int64_t step, PlannedStep planned, double waited) {
   if (stepsAhead() == 0 || !last.planned.update)
     status = runPlan(step, last.planned, last.result.emplace());
   else
-    status = last.planned.plan
-                 ? session_.ranks->launch(*last.planned.plan,
-                                          last.planned.batch, scalarsOf(step))
-                 : session_.ranks->launch(last.planned.phases->step,
-                                          last.planned.phases->batches,
-                                          scalarsOf(step));
+    status = session_.ranks->launch(*last.planned.plan, last.planned.batch,
+                                    scalarsOf(step));
   if (status.isOk())
     return last.result ? finishSteps() : status;
   launched_.pop_back();
@@ -79,26 +75,41 @@ void Trainer::dropSteps() {
 
 Status Trainer::tracePredicted(const LaunchedStep &launched) {
   const PlannedStep &planned = launched.planned;
-  if (!launched.isPredicted || !planned.isWhole())
+  if (!launched.isPredicted || !planned.plan->isWhole())
     return Status::ok();
   // Slices of a track must not overlap where a step was sooner done.
   const double begin = std::max(launched.traceBegin, predictedEnd_);
-  DYNA_ASSIGN_OR_RETURN(
-      predictedEnd_, planned.plan
-                         ? tracePrediction(session_, planned.plan->plan(),
-                                           launched.step, begin, predicted_)
-                         : tracePrediction(session_, *planned.phases,
-                                           launched.step, begin, predicted_));
+  DYNA_ASSIGN_OR_RETURN(predictedEnd_,
+                        tracePrediction(session_, *planned.plan, launched.step,
+                                        begin, predicted_));
   return Status::ok();
 }
 
-static bool hasNorms(const PlannedStep &planned) {
-  for (const plan::Plan *plan : planned.plans())
-    for (const plan::RankProgram &program : plan->ranks)
+static bool hasNorms(const VerifiedStep &step) {
+  for (const VerifiedStep::Phase &phase : step.phases())
+    for (const plan::RankProgram &program : phase.plan.ranks)
       for (const plan::Instruction &i : program.instructions)
         if (i.op == plan::Instruction::GRAD_NORM)
           return true;
   return false;
+}
+
+/// Describes what each phase of a step was given.
+static std::vector<PhaseMetrics> describePhases(const StepGraphs &graphs,
+                                                const VerifiedStep &step) {
+  std::vector<PhaseMetrics> phases;
+  for (const VerifiedStep::Phase &phase : step.phases()) {
+    PhaseMetrics &own = phases.emplace_back();
+    own.strategy = graphs.graph(phase.switches.graph).name;
+    own.microBatches = phase.plan.microBatchCount();
+    for (int64_t length : phase.lengths) {
+      ++own.samples;
+      own.tokens += length;
+      own.merged +=
+          graphs.ranges().rangeOf(length) != phase.switches.graph ? 1 : 0;
+    }
+  }
+  return phases;
 }
 
 StepMetrics Trainer::metricsOf(const LaunchedStep &launched,
@@ -119,22 +130,19 @@ StepMetrics Trainer::metricsOf(const LaunchedStep &launched,
   metrics.gflops = result.flops / metrics.seconds / 1e9;
   metrics.learningRate = learningRate(options_, launched.step);
   metrics.gradientNorm = result.gradientNorm;
-  metrics.hasGradientNorm = !options_.noGradientNorm || hasNorms(planned);
+  metrics.hasGradientNorm = !options_.noGradientNorm || hasNorms(*planned.plan);
   for (const RankUse &use : result.uses)
     metrics.peakBytes += use.peakBytes;
   metrics.microBatches = static_cast<int64_t>(result.microBatchLosses.size());
   metrics.measured =
-      planned.plan
-          ? reportMeasured(session_, *planned.plan, seconds, result.uses)
-          : reportMeasured(*session_.model, *planned.phases, seconds,
-                           result.uses);
+      reportMeasured(session_, *planned.plan, seconds, result.uses);
   metrics.predicted = planned.predicted;
   metrics.planSeconds = planned.planSeconds;
   metrics.planWaitSeconds = waited;
-  for (const plan::Plan *plan : planned.plans())
-    metrics.addPlan(*plan, session_.home.options.chooseRecompute);
-  if (planned.phases)
-    metrics.phases = session_.ranged->describePhases(planned.phases->step);
+  for (const VerifiedStep::Phase &phase : planned.plan->phases())
+    metrics.addPlan(phase.plan, session_.home().options.chooseRecompute);
+  if (session_.hasRanges())
+    metrics.phases = describePhases(*session_.graphs, *planned.plan);
   metrics.switchSeconds = result.switchSeconds;
   metrics.switchBytes = result.switchBytes;
   return metrics;
@@ -194,7 +202,7 @@ Status Trainer::finishStep() {
   const PlannedStep &planned = launched.planned;
   cursor_ = planned.cursor;
   countStep(metrics, result, isFinite);
-  summary_.addPadding(planned, ruleOf(session_.home.options.batching).pads,
+  summary_.addPadding(planned, ruleOf(session_.home().options.batching).pads,
                       options_.chosenMicroBatch);
   return Status::ok();
 }
@@ -248,19 +256,13 @@ Status Trainer::runPlan(int64_t step, const PlannedStep &planned,
   bool looks = !options_.gradNorms.empty() && summary_.steps == 0;
   const StepScalars scalars = scalarsOf(step);
   DYNA_RETURN_IF_ERROR(
-      planned.plan
-          ? session_.ranks->run(*planned.plan, planned.batch, scalars, result)
-          : session_.ranks->run(planned.phases->step, planned.phases->batches,
-                                scalars, result));
+      session_.ranks->run(*planned.plan, planned.batch, scalars, result));
   if (!result.isDropped)
     counts_.add(*session_.ranks);
   if (!looks || result.isDropped)
     return Status::ok();
   DYNA_RETURN_IF_ERROR(collectGradientNorms());
-  DYNA_ASSIGN_OR_RETURN(plan::Plan made, session_.home.planner->update());
-  DYNA_ASSIGN_OR_RETURN(VerifiedPlan update,
-                        provePlan(session_, std::move(made), MiniBatch(),
-                                  /*mustUpdate=*/true));
+  DYNA_ASSIGN_OR_RETURN(VerifiedStep update, session_.planner->planUpdate());
   StepResult updated;
   DYNA_RETURN_IF_ERROR(
       session_.ranks->run(update, MiniBatch(), scalars, updated));

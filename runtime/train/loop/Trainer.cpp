@@ -31,12 +31,11 @@ static std::string describeRun(const Session &session) {
   std::string products = session.device().describeBf16Products();
   if (type == plan::BF16 && !products.empty())
     device += ", bf16 products " + products;
-  if (session.home.graph->ranks() > 1)
-    device += formatText(
-        "; %d ranks, %s", session.home.graph->ranks(),
-        session.ranges
-            ? "strategies by length, home '" + session.home.name + "'"
-            : describeStrategy(session.home.graph->strategy()));
+  if (const PlannedGraph &home = session.home(); home.graph->ranks() > 1)
+    device += formatText("; %d ranks, %s", home.graph->ranks(),
+                         session.hasRanges()
+                             ? "strategies by length, home '" + home.name + "'"
+                             : describeStrategy(home.graph->strategy()));
   return formatText("%s: %d parameters, %s, %s; %s; %s of memory",
                     session.model->manifest().model(),
                     session.model->totalElements(), elementTypeName(type),
@@ -264,8 +263,8 @@ void TrainSummary::addPadding(const PlannedStep &step, bool mayPad,
     return std::accumulate(lengths.begin(), lengths.end(), INT64_C(0));
   };
   int64_t taken = 0;
-  for (const plan::Plan *plan : step.plans())
-    for (const plan::MicroBatch &microBatch : plan->microBatches)
+  for (const VerifiedStep::Phase &phase : step.plan->phases())
+    for (const plan::MicroBatch &microBatch : phase.plan.microBatches)
       for (const plan::Segment &segment : microBatch.segments)
         taken += segment.length;
   // Those from files do as they are.

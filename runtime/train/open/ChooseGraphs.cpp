@@ -48,10 +48,9 @@ Status limitByFlag(Session &session, PlannedGraph &graph, bool training) {
     return Status::ok();
   DYNA_ASSIGN_OR_RETURN(int64_t rankBytes, parseBytes(options.rankMemory));
   std::vector<std::string> notes;
-  DYNA_RETURN_IF_ERROR(
-      limitMicroBatches(session.stepGraphs(), graph,
-                        planRequest(options, graph.graph->strategy()), training,
-                        rankBytes, notes));
+  DYNA_RETURN_IF_ERROR(limitMicroBatches(
+      *session.graphs, graph, planRequest(options, graph.graph->strategy()),
+      training, rankBytes, notes));
   addNotes(session, std::move(notes), graph.name);
   return Status::ok();
 }
@@ -131,8 +130,8 @@ void noteUnusedPipeline(Session &session) {
   const std::string &pipeline = session.options.pipeline;
   if (pipeline.empty() || pipeline == ruleOf(Schedule::GPipe).name)
     return;
-  for (const PlannedGraph *graph : session.graphs())
-    if (graph->graph->stages() > 1)
+  for (const PlannedGraph &graph : session.graphs->graphs())
+    if (graph.graph->stages() > 1)
       return;
   session.notes.push_back(
       formatText("--pipeline %s is not used: there is one stage", pipeline));
@@ -162,22 +161,35 @@ Status chooseRanges(Session &session) {
                           makeGraph(session, strategies[range.strategy]));
     graphs.push_back(std::move(graph));
   }
-  std::vector<const PlannedGraph *> all;
-  for (const PlannedGraph &graph : graphs)
-    all.push_back(&graph);
-  DYNA_ASSIGN_OR_RETURN(Orchestration orchestration,
-                        orchestrateRanges(ranges, all));
-  session.homeRange = orchestration.home();
-  session.orchestration.emplace(std::move(orchestration));
-  for (int range = 0; range < ranges.size(); ++range)
-    if (range != session.homeRange)
-      session.others.push_back(std::move(graphs[range]));
-  session.home = std::move(graphs[session.homeRange]);
-  session.ranges.emplace(std::move(ranges));
-  if (!session.others.empty())
+  DYNA_ASSIGN_OR_RETURN(
+      session.graphs, StepGraphs::create(std::move(ranges), std::move(graphs)));
+  if (session.graphs->areSeveral())
     session.notes.push_back(
         formatText("'%s' is home: it has the masters and makes the update",
-                   session.home.name));
+                   session.home().name));
+  return Status::ok();
+}
+
+/// The graph of --strategy, for samples of all lengths.
+Status chooseStrategy(Session &session) {
+  const TrainOptions &options = session.options;
+  Strategy strategy;
+  if (options.strategy.empty() && !options.strategies.empty())
+    session.notes.push_back("--strategies only names strategies, and neither "
+                            "--strategy nor --ranges asks for one: all is "
+                            "done by one rank");
+  if (!options.strategy.empty()) {
+    DYNA_ASSIGN_OR_RETURN(auto known,
+                          namedTexts(*session.model, options.strategies));
+    DYNA_ASSIGN_OR_RETURN(strategy, findStrategy(options.strategy, known));
+  }
+  std::vector<PlannedGraph> graphs;
+  DYNA_ASSIGN_OR_RETURN(PlannedGraph graph,
+                        makeGraph(session, std::move(strategy)));
+  LengthRanges all = LengthRanges::ofAll(graph.name);
+  graphs.push_back(std::move(graph));
+  DYNA_ASSIGN_OR_RETURN(session.graphs,
+                        StepGraphs::create(std::move(all), std::move(graphs)));
   return Status::ok();
 }
 
@@ -189,55 +201,17 @@ Status chooseGraphs(Session &session, bool training) {
       (options.mergeRanges != "auto" || options.isGiven("merge-ranges")))
     return Status::invalidArgument(
         "--merge-ranges is about --ranges, which are not given");
-  if (!options.ranges.empty())
-    DYNA_RETURN_IF_ERROR(chooseRanges(session));
-  else {
-    Strategy strategy;
-    if (options.strategy.empty() && !options.strategies.empty())
-      session.notes.push_back("--strategies only names strategies, and neither "
-                              "--strategy nor --ranges asks for one: all is "
-                              "done by one rank");
-    if (!options.strategy.empty()) {
-      DYNA_ASSIGN_OR_RETURN(auto known,
-                            namedTexts(*session.model, options.strategies));
-      DYNA_ASSIGN_OR_RETURN(strategy, findStrategy(options.strategy, known));
-    }
-    DYNA_ASSIGN_OR_RETURN(session.home,
-                          makeGraph(session, std::move(strategy)));
-  }
-  if (std::string note = session.home.planner->costs().describeOtherType();
+  DYNA_RETURN_IF_ERROR(session.hasRanges() ? chooseRanges(session)
+                                           : chooseStrategy(session));
+  if (std::string note = session.home().planner->costs().describeOtherType();
       !note.empty())
     session.notes.push_back(std::move(note));
   noteUnusedPipeline(session);
-  for (PlannedGraph *graph : session.graphs())
-    DYNA_RETURN_IF_ERROR(limitByFlag(session, *graph, training));
+  for (PlannedGraph &graph : session.graphs->graphs())
+    DYNA_RETURN_IF_ERROR(limitByFlag(session, graph, training));
   session.options.chosenMicroBatch =
-      session.home.options.maxTokensPerMicroBatch;
+      session.home().options.maxTokensPerMicroBatch;
   return Status::ok();
-}
-
-PlannedGraph &graphOfLongest(Session &session) {
-  return session.ranges ? *session.graphs()[session.ranges->byLength().back()]
-                        : session.home;
-}
-
-Status setLongestSample(Session &session, int64_t longest) {
-  if (session.ranges)
-    return setLongestSample(session.stepGraphs(), *session.ranges, longest);
-  session.home.options.longestSample = longest;
-  return Status::ok();
-}
-
-void joinGraphs(Session &session, std::vector<int64_t> regionBytes) {
-  if (!session.ranges)
-    return;
-  std::vector<const PlannedGraph *> graphs;
-  for (const PlannedGraph *graph : session.graphs())
-    graphs.push_back(graph);
-  session.ranged = std::make_unique<RangedGraphs>(
-      std::move(graphs), *session.ranges, *std::move(session.orchestration),
-      session.options.mergeRanges == "auto", std::move(regionBytes));
-  session.orchestration.reset();
 }
 
 } // namespace dyna

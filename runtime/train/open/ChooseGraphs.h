@@ -14,19 +14,9 @@
 
 namespace dyna {
 
-/// The graph of --strategy, or those of --ranges, of which the one that needs the
-/// least memory is home.
+/// Sets the graphs of the session: the one of --strategy, or those of --ranges, of which
+/// the one that needs the least memory is home.
 Status chooseGraphs(Session &session, bool training);
-
-/// The one whose samples are the longest.
-PlannedGraph &graphOfLongest(Session &session);
-/// Once the data are known: no graph keeps room for longer samples than its range
-/// has. Fails where no range has them.
-Status setLongestSample(Session &session, int64_t longest);
-
-/// Once all options are known: what plans steps of several graphs, in regions of so
-/// many bytes on each rank.
-void joinGraphs(Session &session, std::vector<int64_t> regionBytes);
 
 } // namespace dyna
 

@@ -7,7 +7,6 @@
 #include "runtime/base/Text.h"
 #include "runtime/device/host/HostMemory.h"
 #include "runtime/executor/CpuFeatures.h"
-#include "runtime/train/open/ChooseGraphs.h"
 #include "runtime/train/open/MemoryNeed.h"
 #include "runtime/train/session/Agreement.h"
 #include "runtime/train/session/Devices.h"
@@ -71,7 +70,7 @@ MemoryNeed needBesideArenas(const Session &session) {
       session.opened && session.opened->runsLate() ? kStepsInFlight : 1;
   need.batches =
       (running + options.planAhead) *
-      estimateBatchBytes(*session.model, session.home.options,
+      estimateBatchBytes(*session.model, session.home().options,
                          options.tokensPerBatch,
                          session.data ? session.data->statistics().meanTokens()
                                       : shortSamples);
@@ -160,12 +159,12 @@ StatusOr<StepRegions> fitRegions(const SizeRegions &size,
 
 /// Of home's first rank, with the smallest micro-batches there are.
 StatusOr<int64_t> leastDynamic(const Session &session, bool training) {
-  PlanOptions options = session.home.options;
+  PlanOptions options = session.home().options;
   options.maxTokensPerMicroBatch = options.longestSample = 1;
   options.chooseRecompute = false;
   options.recompute = {plan::RECOMPUTE_FULL};
   DYNA_ASSIGN_OR_RETURN(
-      auto bytes, session.home.planner->leastDynamicBytes(options, training));
+      auto bytes, session.home().planner->leastDynamicBytes(options, training));
   return bytes.front();
 }
 
@@ -179,7 +178,7 @@ Status checkRegions(const Session &session, MemoryNeed need, int64_t held,
     if (there.room() >= 0 && held + regions > there.room()) {
       DYNA_ASSIGN_OR_RETURN(there.leastDynamic,
                             leastDynamic(session, training));
-      there.isSizeOpen = session.home.isSizeOpen;
+      there.isSizeOpen = session.home().isSizeOpen;
     }
     DYNA_RETURN_IF_ERROR(checkDeviceNeed(held, regions, options, there));
   } else {
@@ -198,8 +197,8 @@ Status checkRegions(const Session &session, MemoryNeed need, int64_t held,
 Status limitSamples(Session &session, bool training, bool runsHere) {
   const TrainOptions &options = session.options;
   // Of several graphs, the one that has the longest samples.
-  PlannedGraph &graph = graphOfLongest(session);
-  const StepGraphs graphs = session.stepGraphs();
+  const StepGraphs &graphs = *session.graphs;
+  const PlannedGraph &graph = graphs.ofLongest();
   const PlanOptions plan = graphs.optionsOf(graph);
   DYNA_ASSIGN_OR_RETURN(const int64_t most,
                         longestSampleOf(graphs, graph, training, -1));
@@ -251,7 +250,7 @@ StatusOr<StepRegions> chooseRegions(Session &session,
                                     bool training, Transport *processes) {
   const TrainOptions &options = session.options;
   MemoryNeed need = needBesideArenas(session);
-  const StepGraphs graphs = session.stepGraphs();
+  const StepGraphs &graphs = *session.graphs;
   int64_t held = 0;
   for (int rank : local)
     held += graphs.homeBytes(rank, training);
@@ -285,7 +284,8 @@ StatusOr<StepRegions> chooseRegions(Session &session,
     DYNA_ASSIGN_OR_RETURN(const StepRegions least, atLeast(0));
     // Where sizes of micro-batches are open, less memory makes them smaller.
     need.isLowered =
-        held + (session.home.isSizeOpen ? 0 : sumOf(local, least.bytes)) < room;
+        held + (session.home().isSizeOpen ? 0 : sumOf(local, least.bytes)) <
+        room;
   }
   session.batchBytes = need.batches;
   DYNA_RETURN_IF_ERROR(checkRegions(

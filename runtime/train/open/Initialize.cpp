@@ -5,6 +5,7 @@
 #include "runtime/train/open/Initialize.h"
 
 #include "runtime/abi/Random.h"
+#include "runtime/plan/program/PlanFile.h"
 #include "runtime/planner/graph/Planner.h"
 
 #include <algorithm>
@@ -56,10 +57,12 @@ Status initializeParameters(RankTeam &ranks, uint64_t seed, Team &team) {
 Status castParameters(RankTeam &ranks) {
   DYNA_ASSIGN_OR_RETURN(auto made, Planner(ranks.graph()).cast());
   DYNA_ASSIGN_OR_RETURN(
-      auto plan,
-      VerifiedPlan::prove(ranks.graph(), std::move(made), {}, {maxBlockBytes}));
+      VerifiedStep step,
+      VerifiedStep::prove(SwitchTable::ofOne(ranks.graph()),
+                          stepOf(std::move(made)), /*lengths=*/{},
+                          /*targets=*/0, /*regionLimits=*/{}));
   StepResult result;
-  return ranks.run(plan, MiniBatch(), StepScalars(), result);
+  return ranks.run(step, MiniBatch(), StepScalars(), result);
 }
 
 } // namespace dyna

@@ -81,7 +81,7 @@ Status openData(const Model &model, Session &session) {
   SampleOptions samples;
   samples.limit = session.sampleLimit;
   if (session.sampleLimit <
-      longestSample(model, graphOfLongest(session).options))
+      longestSample(model, session.graphs->ofLongest().options))
     samples.limitedBy = "tokens in the memory of a rank (--rank-memory)";
   else if (model.manifest().facts().positions() == 0)
     samples.limitedBy = "tokens (--tokens-per-micro-batch)";
@@ -99,7 +99,7 @@ Status openData(const Model &model, Session &session) {
   for (const SampleIndexPointer &index : {session.data, session.heldOut})
     if (index)
       longest = std::max(longest, index->statistics().longestSample());
-  return setLongestSample(session, longest);
+  return setLongestSample(*session.graphs, longest);
 }
 
 /// What was compiled stands for what nobody says.
@@ -179,13 +179,13 @@ Status checkThreads(const TrainOptions &options) {
 /// As many as devices of this kind can be for now.
 Status checkRanks(const Session &session) {
   const int most = dyna_device_kind.mostRanks;
-  const int ranks = session.home.graph->ranks();
+  const int ranks = session.home().graph->ranks();
   if (most == 0 || ranks <= most)
     return Status::ok();
   return Status::invalidArgument(formatText(
       "strategy '%s' has %d ranks, but a run of --target=%s has one device and "
       "%d rank: leave out --strategy and --ranges",
-      session.home.graph->name(), ranks, dyna_device_kind.target, most));
+      session.home().graph->name(), ranks, dyna_device_kind.target, most));
 }
 
 /// Processes that do not know of each other would each do all the work.
@@ -223,9 +223,10 @@ std::string describeGraphs(const Session &session) {
     return describeStrategy(strategy);
   };
   std::string text;
-  for (const PlannedGraph &graph : session.others)
-    text += describe(graph) + "; ";
-  return text + describe(session.home);
+  for (const PlannedGraph &graph : session.graphs->graphs())
+    if (!session.graphs->isHome(graph))
+      text += describe(graph) + "; ";
+  return text + describe(session.home());
 }
 
 /// What this process must have in common with the others of its job.
@@ -258,7 +259,7 @@ Status agree(const Session &session, bool training, const Checkpoint *start,
 
 /// This process's ranks, as threads or as the one that a launcher made it.
 StatusOr<std::vector<RankResources>> makeResources(const Session &session) {
-  int count = session.home.graph->ranks();
+  int count = session.home().graph->ranks();
   std::vector<RankResources> ranks;
   auto timeout = std::chrono::seconds(session.options.timeout);
   bool linked = &dyna_process_transport != nullptr;
@@ -315,16 +316,24 @@ Status makeRanks(Session &session, std::vector<RankResources> &ranks,
   executor.timesCoreWaits = session.hasCosts();
   // A step that is dropped would be timed as any other.
   executor.stops = options.profile.empty() ? isStopped : nullptr;
-  const StepGraphs graphs = session.stepGraphs();
-  std::vector<GraphUse> uses = {
-      {session.home.graph.get(), graphs.persistentOf(session.home, training)}};
-  for (const PlannedGraph &graph : session.others)
-    uses.push_back({graph.graph.get(), graphs.persistentOf(graph, training)});
+  const StepGraphs &graphs = *session.graphs;
+  std::vector<GraphUse> uses = {{graphs.home().graph.get(),
+                                 graphs.persistentOf(graphs.home(), training)}};
+  for (const PlannedGraph &graph : graphs.graphs())
+    if (!graphs.isHome(graph))
+      uses.push_back({graph.graph.get(), graphs.persistentOf(graph, training)});
   DYNA_ASSIGN_OR_RETURN(
       auto team,
       RankTeam::create(uses, *session.variant, std::move(ranks), executor));
   session.ranks = std::move(team);
   return Status::ok();
+}
+
+/// All that plans depend on is known from here on.
+void openPlanner(Session &session, const StepRegions &regions) {
+  regions.apply(*session.graphs);
+  session.planner = std::make_unique<StepPlanner>(
+      *session.graphs, session.options.mergeRanges == "auto", regions.bytes);
 }
 
 Status makeTeam(Session &session, std::vector<RankResources> &ranks,
@@ -346,8 +355,7 @@ Status makeTeam(Session &session, std::vector<RankResources> &ranks,
   int threads = threadsOfRank(session.options, ranks);
   DYNA_ASSIGN_OR_RETURN(auto regions, chooseRegions(session, local, threads,
                                                     training, processes));
-  regions.apply(session.stepGraphs());
-  joinGraphs(session, regions.bytes);
+  openPlanner(session, regions);
   return makeRanks(session, ranks, threads, regions.bytes, training);
 }
 
@@ -411,8 +419,7 @@ Status openPlanning(const Model &model, const TrainOptions &options,
   DYNA_RETURN_IF_ERROR(openData(model, session));
   DYNA_ASSIGN_OR_RETURN(auto regions,
                         chooseRegions(session, {}, 1, true, nullptr));
-  regions.apply(session.stepGraphs());
-  joinGraphs(session, regions.bytes);
+  openPlanner(session, regions);
   return Status::ok();
 }
 

@@ -14,10 +14,8 @@
 #define DYNA_RUNTIME_TRAIN_PLANAHEAD_H
 
 #include "runtime/data/BatchReader.h"
-#include "runtime/plan/program/PlanFile.h"
-#include "runtime/plan/verify/VerifiedPlan.h"
+#include "runtime/plan/verify/StepVerifier.h"
 #include "runtime/planner/report/PlanReport.h"
-#include "runtime/train/session/RangedGraphs.h"
 
 #include <chrono>
 #include <condition_variable>
@@ -35,31 +33,8 @@ struct PlannedStep {
   DataCursor begin;  ///< where its data begin
   DataCursor cursor; ///< where the data goes on after this step
   bool update = true;
-  /// Of every batch that is not empty: one of the two.
-  std::optional<VerifiedPlan> plan;
-  std::optional<PlannedPhases> phases; ///< with --ranges
-  /// The step as it is stored: one phase unless the run has --ranges.
-  plan::StepPlan toStepPlan() const {
-    return plan ? stepOf(plan->plan()) : phases->step.toStepPlan();
-  }
-  /// Plans of all phases.
-  std::vector<const plan::Plan *> plans() const {
-    if (plan)
-      return {&plan->plan()};
-    std::vector<const plan::Plan *> all;
-    for (const VerifiedStep::Phase &phase : phases->step.phases())
-      all.push_back(&phase.plan.plan());
-    return all;
-  }
-  /// Whether this process has the programs of all ranks.
-  bool isWhole() const {
-    if (plan)
-      return plan->isWhole();
-    for (const VerifiedStep::Phase &phase : phases->step.phases())
-      if (!phase.plan.isWhole())
-        return false;
-    return true;
-  }
+  /// The plan, unless the batch is empty.
+  std::optional<VerifiedStep> plan;
   double planSeconds = 0;      ///< that planning and proof took, or the fetch
   double predictedSeconds = 0; ///< of the step, by --costs; 0: by nobody
   /// More of that, where this process has seen the whole plan.

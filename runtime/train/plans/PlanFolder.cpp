@@ -24,7 +24,7 @@ public:
   Status plan(PlannedStep &step) override {
     DYNA_RETURN_IF_ERROR(source_->plan(step));
     return replaceFile(planPath(folder_, step.step),
-                       writeStepPlan(step.toStepPlan()));
+                       writeStepPlan(step.plan->toStepPlan()));
   }
 
 private:
@@ -129,7 +129,7 @@ private:
 
   /// Verifies the plans; a plan without an update fails last, with its own message.
   Status take(plan::StepPlan steps, PlannedStep &step) const {
-    if (!session_.ranged && steps.phaseCount() != 1)
+    if (!session_.graphs->areSeveral() && steps.phaseCount() != 1)
       return Status::invalidArgument(formatText(
           "a plan of %d phases, but this run has one strategy: give the "
           "--ranges that it was made with",

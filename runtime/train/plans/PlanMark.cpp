@@ -82,22 +82,18 @@ static bool mattersToPlans(const std::string &flag) {
 std::string planPrefix(const Session &session) {
   std::string facts = formatText("%016x %016x %s\n", session.model->hash(),
                                  session.data->dataset().fingerprint(),
-                                 session.home.graph->name());
-  for (const PlannedGraph &graph : session.others)
+                                 session.home().graph->name());
+  for (const PlannedGraph &graph : session.graphs->graphs())
     facts += graph.graph->name() + "\n";
   facts += session.costsMark() + "\n";
   for (const auto &[name, value] : commonFlags(session.options))
     if (mattersToPlans(name))
       facts += name + "=" + value + "\n";
-  std::vector<const PlannedGraph *> graphs = {&session.home};
-  for (const PlannedGraph &graph : session.others)
-    graphs.push_back(&graph);
-  for (const PlannedGraph *graph : graphs)
-    for (int64_t limit : graph->options.dynamicLimits)
+  for (const PlannedGraph &graph : session.graphs->graphs())
+    for (int64_t limit : graph.options.dynamicLimits)
       facts += std::to_string(limit) + "\n";
-  if (session.ranged)
-    for (int64_t bytes : session.ranged->regionBytes())
-      facts += std::to_string(bytes) + "\n";
+  for (int64_t bytes : session.planner->regionBytes())
+    facts += std::to_string(bytes) + "\n";
   return formatText("dyna:%016x", hashBytes(facts, 0));
 }
 

@@ -29,20 +29,10 @@ public:
 /// it.
 std::unique_ptr<PlanSource> planHere(const Session &session);
 
-/// Verifies the plan of a step, sets it and predicts its seconds. A run with one
-/// strategy takes steps of one phase. With `mustUpdate` a plan that leaves its
-/// gradients is refused.
+/// Verifies the plan of a step, sets it and predicts its seconds. With `mustUpdate` a
+/// plan that leaves its gradients is refused.
 Status takeStep(const Session &session, plan::StepPlan plan, bool mustUpdate,
                 PlannedStep &step);
-
-/// A plan of the session's graph, proven for a mini-batch, each rank within the
-/// memory that it has. With `mustUpdate` it is refused if it leaves its gradients.
-StatusOr<VerifiedPlan> provePlan(const Session &session, plan::Plan plan,
-                                 const MiniBatch &batch,
-                                 bool mustUpdate = false);
-
-/// Returns the rules that updates of the run's plans have to follow.
-UpdateRules updateRules(const Session &session, bool mustUpdate);
 
 } // namespace dyna
 

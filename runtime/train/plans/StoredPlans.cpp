@@ -35,7 +35,7 @@ public:
     auto local = static_cast<int>(session.ranks->localRanks());
     for (int rank = first; rank < first + local; ++rank)
       ranks_.push_back(rank);
-    processes_ = session.home.graph->ranks() / local;
+    processes_ = session.home().graph->ranks() / local;
   }
 
   /// Planners need not wait for steps that never come, nor the next run for
@@ -159,24 +159,10 @@ private:
 
   /// For the ranks of this process.
   Status prove(plan::StepPlan parts, PlannedStep &step) const {
-    if (session_.ranged) {
-      DYNA_ASSIGN_OR_RETURN(
-          step.phases,
-          session_.ranged->proveRanks(std::move(parts), ranks_, step.batch,
-                                      updateRules(session_, step.update)));
-      return Status::ok();
-    }
-    if (parts.phaseCount() != 1)
-      return Status::invalidArgument(
-          formatText("it has %d phases, but this run has one strategy",
-                     parts.phaseCount()));
-    VerifyOptions options = {maxBlockBytes, -1, countTargets(step.batch)};
-    options.updates = updateRules(session_, step.update);
-    DYNA_ASSIGN_OR_RETURN(
-        step.plan,
-        VerifiedPlan::proveRanks(*session_.home.graph,
-                                 std::move(parts.phases.front().plan), ranks_,
-                                 step.batch.lengths(), options));
+    DYNA_ASSIGN_OR_RETURN(step.plan,
+                          session_.planner->verifyRanks(
+                              std::move(parts), ranks_, step.batch.lengths(),
+                              countTargets(step.batch), step.update));
     return Status::ok();
   }
 
@@ -294,7 +280,7 @@ std::unique_ptr<PlanSource> fetchPlans(const Session &session,
 
 Status putPlan(Store &store, const std::string &run, const PlannedStep &step,
                const std::vector<int> *without) {
-  const plan::StepPlan plans = step.toStepPlan();
+  const plan::StepPlan plans = step.plan->toStepPlan();
   const int ranks = plans.phases.front().plan.rankCount();
   for (int rank = 0; rank < ranks; ++rank) {
     if (without &&

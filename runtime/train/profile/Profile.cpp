@@ -8,13 +8,13 @@
 #include "runtime/base/Guard.h"
 #include "runtime/base/Text.h"
 #include "runtime/plan/program/InstructionTable.h"
+#include "runtime/plan/program/PlanFile.h"
 #include "runtime/train/files/OutputPaths.h"
 #include "runtime/train/files/Progress.h"
 #include "runtime/train/flags/LearningRate.h"
 #include "runtime/train/flags/NamedStrategies.h"
 #include "runtime/train/open/Initialize.h"
 #include "runtime/train/open/OpenSession.h"
-#include "runtime/train/plans/PlanSource.h"
 #include "runtime/train/profile/MeasureLinks.h"
 #include "runtime/train/profile/ProfileFile.h"
 #include "runtime/train/session/Devices.h"
@@ -83,7 +83,7 @@ private:
   Status runShape(const ProfileShape &shape, Measurements &into);
   Status runUpdate();
   Status timeAlgorithms(const std::vector<ProfileShape> &shapes);
-  Status runPlan(plan::Plan plan, const MiniBatch &batch,
+  Status runStep(const VerifiedStep &step, const MiniBatch &batch,
                  const std::vector<cost::Direction> &directions,
                  Measurements &into);
   void take(int rank, const plan::Plan &plan, const TraceRecorder &trace,
@@ -108,7 +108,7 @@ private:
 MiniBatch Profiler::makeBatch(const ProfileShape &shape) const {
   MiniBatch batch;
   const int64_t vocabulary = session_.model->manifest().facts().vocabulary();
-  for (int replica = 0; replica < session_.home.graph->replicas(); ++replica)
+  for (int replica = 0; replica < session_.home().graph->replicas(); ++replica)
     for (int64_t length : shape.lengths) {
       Sample sample;
       sample.id = static_cast<int64_t>(batch.samples.size());
@@ -153,7 +153,7 @@ void Profiler::take(int rank, const plan::Plan &plan,
                     const TraceRecorder &trace, const MiniBatch &batch,
                     const std::vector<cost::Direction> &directions,
                     Measurements &into) {
-  const Strategy &strategy = session_.home.graph->strategy();
+  const Strategy &strategy = session_.home().graph->strategy();
   const auto &instructions = plan.ranks[rank].instructions;
   size_t next = 0;
   double before = 0; // when the last one ended
@@ -169,10 +169,10 @@ void Profiler::take(int rank, const plan::Plan &plan,
         directions.end())
       continue;
     const plan::LayerKind &kind = session_.model->kind(i.layer);
-    const bool waits =
-        strategy.tp > 1 && !session_.home.graph->replicaView(rank)
-                                .exchanges(i.layer, roleOf(i))
-                                .empty();
+    const bool waits = strategy.tp > 1 && !session_.home()
+                                               .graph->replicaView(rank)
+                                               .exchanges(i.layer, roleOf(i))
+                                               .empty();
     into.add({kind.name(), strategy.tp, strategy.sp, direction},
              workOf(plan, i, kind, batch), {slice.seconds(), slice.coreSeconds},
              waits);
@@ -183,16 +183,14 @@ void Profiler::take(int rank, const plan::Plan &plan,
   }
 }
 
-Status Profiler::runPlan(plan::Plan plan, const MiniBatch &batch,
+Status Profiler::runStep(const VerifiedStep &step, const MiniBatch &batch,
                          const std::vector<cost::Direction> &directions,
                          Measurements &into) {
   for (auto &trace : session_.traces)
     trace->clear();
-  DYNA_ASSIGN_OR_RETURN(VerifiedPlan verified,
-                        provePlan(session_, std::move(plan), batch));
   StepResult result;
   const double begin = elapsed();
-  DYNA_RETURN_IF_ERROR(ranks_.run(verified, batch, scalars_, result));
+  DYNA_RETURN_IF_ERROR(ranks_.run(step, batch, scalars_, result));
   const double took = elapsed() - begin;
   // What the longest rank is not in its instructions.
   double inside = 0;
@@ -205,7 +203,7 @@ Status Profiler::runPlan(plan::Plan plan, const MiniBatch &batch,
     }
   profiled_.around.push_back(std::max(0.0, took - inside));
   for (size_t local = 0; local < session_.traces.size(); ++local)
-    take(ranks_.firstRank() + static_cast<int>(local), verified.plan(),
+    take(ranks_.firstRank() + static_cast<int>(local), step.homePlan(),
          *session_.traces[local], batch, directions, into);
   return Status::ok();
 }
@@ -216,7 +214,7 @@ Status Profiler::runShape(const ProfileShape &shape, Measurements &into) {
     // What a loss with few targets takes, the first pass tells.
     if (shape.targetShare < 100 && pass.recompute != plan::RECOMPUTE_NONE)
       continue;
-    PlanOptions options = session_.home.options;
+    PlanOptions options = session_.home().options;
     options.recompute = {pass.recompute};
     options.splitBackward = pass.splitBackward;
     options.update = false;
@@ -224,18 +222,21 @@ Status Profiler::runShape(const ProfileShape &shape, Measurements &into) {
     options.batching = Batching::Tokens;
     options.maxTokensPerMicroBatch = shape.tokens();
     DYNA_ASSIGN_OR_RETURN(plan::Plan plan,
-                          session_.home.planner->training(
+                          session_.home().planner->training(
                               batch.lengths(), batch.targets, options));
-    DYNA_RETURN_IF_ERROR(
-        runPlan(std::move(plan), batch, pass.directions, into));
+    DYNA_ASSIGN_OR_RETURN(
+        VerifiedStep step,
+        session_.planner->verify(stepOf(std::move(plan)), batch.lengths(),
+                                 batch.targets, /*mustUpdate=*/false));
+    DYNA_RETURN_IF_ERROR(runStep(step, batch, pass.directions, into));
   }
   return Status::ok();
 }
 
 /// Gradients have piled up, which this clears.
 Status Profiler::runUpdate() {
-  DYNA_ASSIGN_OR_RETURN(plan::Plan plan, session_.home.planner->update());
-  return runPlan(std::move(plan), MiniBatch(), {cost::UPDATE, cost::GRAD_NORM},
+  DYNA_ASSIGN_OR_RETURN(VerifiedStep step, session_.planner->planUpdate());
+  return runStep(step, MiniBatch(), {cost::UPDATE, cost::GRAD_NORM},
                  profiled_.grid);
 }
 
@@ -275,7 +276,7 @@ Status Profiler::timeAlgorithms(const std::vector<ProfileShape> &shapes) {
 }
 
 StatusOr<bool> Profiler::run() {
-  const int64_t most = session_.home.options.maxTokensPerMicroBatch;
+  const int64_t most = session_.home().options.maxTokensPerMicroBatch;
   const int64_t positions = session_.model->manifest().facts().positions();
   const std::vector<ProfileShape> shapes = profileGrid(most, positions);
   // Code that libraries make for shapes, pages, clocks: not of the first point.

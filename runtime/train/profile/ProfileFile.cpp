@@ -84,7 +84,7 @@ std::vector<std::string> commentsOf(const Session &session,
   std::vector<std::string> comments = {
       formatText("Measured by --profile: %s, %s.", manifest.model(),
                  elementTypeName(manifest.compute_type()))};
-  std::string degree = degreeText(session.home.graph->strategy()) + ": ";
+  std::string degree = degreeText(session.home().graph->strategy()) + ": ";
   for (const std::string &comment : before.comments)
     if (comment.rfind("tp=", 0) == 0 && comment.rfind(degree, 0) != 0)
       comments.push_back(comment);
@@ -92,10 +92,10 @@ std::vector<std::string> commentsOf(const Session &session,
       degree +
       formatText(
           "%s; %d rank%s at once; time of %s%s; typical of %d passes; %s",
-          session.device().describe(), session.home.graph->ranks(),
-          session.home.graph->ranks() > 1 ? "s" : "",
+          session.device().describe(), session.home().graph->ranks(),
+          session.home().graph->ranks() > 1 ? "s" : "",
           session.device().runsLate() ? "the device" : "cores",
-          session.home.graph->strategy().tp > 1
+          session.home().graph->strategy().tp > 1
               ? ", on the wall where ranks exchange"
               : "",
           std::max(profiled.passes.passes, 1),

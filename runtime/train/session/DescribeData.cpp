@@ -121,18 +121,18 @@ static int64_t samplesOf(const LengthRange &range,
   return samples;
 }
 
-std::vector<std::string> describeRanges(Session &session) {
+std::vector<std::string> describeRanges(const Session &session) {
   std::vector<std::string> lines;
-  if (!session.ranges)
+  if (!session.hasRanges())
     return lines;
-  const std::vector<PlannedGraph *> graphs = session.graphs();
-  for (int index = 0; index < session.ranges->size(); ++index) {
-    const LengthRange &range = session.ranges->ranges()[index];
+  const StepGraphs &graphs = *session.graphs;
+  for (int index = 0; index < graphs.count(); ++index) {
+    const LengthRange &range = graphs.ranges().ranges()[index];
     lines.push_back(formatText(
         "range: %s tokens, %s: %s%s", describeLengths(range),
-        describeStrategy(graphs[index]->graph->strategy()),
+        describeStrategy(graphs.graph(index).graph->strategy()),
         count(samplesOf(range, session.data->statistics()), "sample"),
-        index == session.homeRange ? "; home" : ""));
+        graphs.isHome(graphs.graph(index)) ? "; home" : ""));
   }
   return lines;
 }
@@ -145,8 +145,7 @@ static std::string noteEmptyRange(const Session &session,
   const std::string none =
       formatText("no sample has %s tokens, so that strategy '%s' gets none",
                  describeLengths(range), range.name);
-  const bool isHome = &range == &session.ranges->ranges()[session.homeRange];
-  if (isHome && !session.others.empty())
+  if (session.graphs->areSeveral() && range.name == session.home().name)
     return none + "; it is home, so every step switches to it all the same: "
                   "home=NAME, as one more range, makes another one home";
   return range.first > session.sampleLimit
@@ -181,8 +180,8 @@ std::vector<std::string> lengthNotes(const Session &session) {
 std::vector<std::string> dataNotes(const Session &session) {
   const SampleStatistics &data = session.data->statistics();
   std::vector<std::string> notes = lengthNotes(session);
-  if (session.ranges)
-    for (const LengthRange &range : session.ranges->ranges())
+  if (session.hasRanges())
+    for (const LengthRange &range : session.graphs->ranges().ranges())
       if (std::string note = noteEmptyRange(session, range); !note.empty())
         notes.push_back(std::move(note));
   std::vector<SampleIndexPointer> given = {session.data};

@@ -22,7 +22,7 @@ std::vector<std::string> describeData(const Session &session);
 
 /// Of --ranges: each with its strategy and how many samples there are; none where
 /// there is one strategy.
-std::vector<std::string> describeRanges(Session &session);
+std::vector<std::string> describeRanges(const Session &session);
 
 /// Documents that became shorter samples, or none: one note for each reason.
 std::vector<std::string> lengthNotes(const Session &session);

@@ -6,8 +6,6 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/planner/report/StepReport.h"
-#include "runtime/sim/PlanTimes.h"
-#include "runtime/sim/PlanTrace.h"
 
 #include <algorithm>
 #include <cmath>
@@ -22,76 +20,44 @@ static SimulationOptions ofHosts() {
   return options;
 }
 
-StatusOr<std::optional<PlanReport>>
-predictStep(const Session &session, const plan::Plan &plan,
-            const std::vector<int64_t> &lengths) {
+StatusOr<std::optional<PlanReport>> predictStep(const Session &session,
+                                                const VerifiedStep &step) {
   if (!session.hasCosts())
     return std::optional<PlanReport>();
-  const CostModel &costs = session.home.planner->costs();
-  PlanWork work(*session.home.graph, plan, costs);
-  DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work, ofHosts()));
-  PlanReport report = reportPlan(*session.home.graph, plan, costs, work, times);
-  report.count(*session.model, plan, lengths);
-  return std::optional<PlanReport>(std::move(report));
-}
-
-StatusOr<std::optional<PlanReport>> predictPhases(const Session &session,
-                                                  const PlannedPhases &phases) {
-  if (!session.hasCosts())
-    return std::optional<PlanReport>();
-  const StepPlanner &planner = session.ranged->planner();
   DYNA_ASSIGN_OR_RETURN(auto played,
-                        playPhases(planner, phases.step, ofHosts()));
-  return std::optional<PlanReport>(reportStep(planner, phases.step, played));
+                        playPhases(*session.planner, step, ofHosts()));
+  return std::optional<PlanReport>(reportStep(*session.planner, step, played));
 }
 
-PlanReport reportMeasured(const Model &model, const PlannedPhases &phases,
+PlanReport reportMeasured(const Session &session, const VerifiedStep &step,
                           double seconds, const std::vector<RankUse> &uses) {
   PlanReport report;
-  countPhases(report, model, phases.step);
+  countPhases(report, *session.model, step);
   report.seconds = seconds;
-  for (const RankUse &use : uses) {
-    report.rankBytes.push_back(use.peakBytes);
-    report.bound = std::max(report.bound, use.busySeconds);
-  }
-  return report;
-}
-
-PlanReport reportMeasured(const Session &session, const VerifiedPlan &plan,
-                          double seconds, const std::vector<RankUse> &uses) {
-  PlanReport report;
-  report.steps = 1;
-  report.seconds = seconds;
-  report.count(*session.model, plan.plan(), plan.lengths());
-  report.stages.resize(uses.empty() ? 0 : session.home.graph->stages());
+  // Ranks of several graphs have a stage in each of them.
+  if (!session.graphs->areSeveral() && !uses.empty())
+    report.stages.resize(session.home().graph->stages());
   for (const RankUse &use : uses) {
     const int rank = static_cast<int>(report.rankBytes.size());
+    report.rankBytes.push_back(use.peakBytes);
+    report.bound = std::max(report.bound, use.busySeconds);
+    if (report.stages.empty())
+      continue;
     PlanReport::Stage &stage =
-        report.stages[session.home.graph->placeOf(rank).stage];
+        report.stages[session.home().graph->placeOf(rank).stage];
     stage.busy = std::max(stage.busy, use.busySeconds);
     stage.peakBytes = std::max(stage.peakBytes, use.peakBytes);
-    report.rankBytes.push_back(use.peakBytes);
   }
   return report;
-}
-
-StatusOr<double> tracePrediction(const Session &session, const plan::Plan &plan,
-                                 int64_t step, double begin,
-                                 TraceWriter &writer) {
-  PlanWork work(*session.home.graph, plan, session.home.planner->costs());
-  DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work, ofHosts()));
-  tracePlan(writer, {step, begin, session.home.graph->ranks(), "predicted"},
-            *session.home.graph, plan, work, times, /*ofHosts=*/true);
-  return begin + times.makespan;
 }
 
 StatusOr<double> tracePrediction(const Session &session,
-                                 const PlannedPhases &phases, int64_t step,
+                                 const VerifiedStep &verified, int64_t step,
                                  double begin, TraceWriter &writer) {
-  DYNA_ASSIGN_OR_RETURN(auto played, playPhases(session.ranged->planner(),
-                                                phases.step, ofHosts()));
+  DYNA_ASSIGN_OR_RETURN(auto played,
+                        playPhases(*session.planner, verified, ofHosts()));
   return traceStep(writer,
-                   {step, begin, session.home.graph->ranks(), "predicted"},
+                   {step, begin, session.home().graph->ranks(), "predicted"},
                    played, /*ofHosts=*/true);
 }
 

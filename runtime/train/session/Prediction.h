@@ -20,33 +20,21 @@
 
 namespace dyna {
 
-/// Of a step of these samples that runs this plan; nothing without --costs:
-/// estimates alone predict nothing.
-StatusOr<std::optional<PlanReport>>
-predictStep(const Session &session, const plan::Plan &plan,
-            const std::vector<int64_t> &lengths);
+/// Predicts a step by the costs of the session; nothing without --costs, as estimates
+/// alone predict nothing. The step has the programs of all ranks.
+StatusOr<std::optional<PlanReport>> predictStep(const Session &session,
+                                                const VerifiedStep &step);
 
-/// The same of a step of several graphs: phases one after another, each with a
-/// report of its own, and their switches.
-StatusOr<std::optional<PlanReport>> predictPhases(const Session &session,
-                                                  const PlannedPhases &phases);
-
-/// The same of what ran, in `seconds`, and what it took of each rank: without
-/// bounds and stocks, which are none of a measurement.
-PlanReport reportMeasured(const Session &session, const VerifiedPlan &plan,
-                          double seconds, const std::vector<RankUse> &uses);
-PlanReport reportMeasured(const Model &model, const PlannedPhases &phases,
+/// Reports a step that ran in `seconds`, with what it took of each rank. A measurement
+/// has neither bounds of pipelines nor stocks.
+PlanReport reportMeasured(const Session &session, const VerifiedStep &step,
                           double seconds, const std::vector<RankUse> &uses);
 
-/// Writes that step for a trace of the one that was executed: at `begin` seconds,
-/// behind the processes of the ranks, "predicted rank 0" and so on. Returns where
-/// it ends.
-StatusOr<double> tracePrediction(const Session &session, const plan::Plan &plan,
-                                 int64_t step, double begin,
-                                 TraceWriter &writer);
-/// Phases one after another, each between its switches.
+/// Writes the prediction of a step to the trace of the one that was executed: at `begin`
+/// seconds, behind the processes of the ranks, as "predicted rank 0" and so on. Returns
+/// the second at which it ends.
 StatusOr<double> tracePrediction(const Session &session,
-                                 const PlannedPhases &phases, int64_t step,
+                                 const VerifiedStep &verified, int64_t step,
                                  double begin, TraceWriter &writer);
 
 class PredictionErrors {

@@ -10,18 +10,6 @@
 
 namespace dyna {
 
-std::vector<PlannedGraph *> Session::graphs() {
-  std::vector<PlannedGraph *> all;
-  for (PlannedGraph &graph : others)
-    all.push_back(&graph);
-  all.insert(all.begin() + homeRange, &home);
-  return all;
-}
-
-StepGraphs Session::stepGraphs() {
-  return {graphs(), homeRange, orchestration ? &*orchestration : nullptr};
-}
-
 int64_t Session::peakBytes() const {
   int64_t bytes =
       ranks->arenaBytes() + fileBytes + dataBytes + batchBytes + programBytes;
@@ -31,9 +19,9 @@ int64_t Session::peakBytes() const {
 }
 
 std::string Session::costsMark() const {
-  return hasCosts()
-             ? formatText("%016x", home.planner->costs().table().fingerprint())
-             : "";
+  return hasCosts() ? formatText("%016x",
+                                 home().planner->costs().table().fingerprint())
+                    : "";
 }
 
 BatchOptions Session::batchOptions() const {
@@ -47,7 +35,7 @@ StatusOr<MiniBatch> Session::readBatch(BatchReader &reader) const {
   DYNA_ASSIGN_OR_RETURN(MiniBatch batch, reader.next(options.tokensPerBatch));
   if (options.pad)
     padSamples(batch, options.chosenMicroBatch);
-  joinSamples(batch, joinedSamples(*model, batch.lengths(), home.options));
+  joinSamples(batch, joinedSamples(*model, batch.lengths(), home().options));
   return batch;
 }
 

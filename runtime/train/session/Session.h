@@ -13,9 +13,8 @@
 #include "runtime/checkpoint/CheckpointStore.h"
 #include "runtime/data/BatchReader.h"
 #include "runtime/executor/RankTeam.h"
-#include "runtime/planner/graph/Planner.h"
+#include "runtime/planner/step/StepPlanner.h"
 #include "runtime/train/flags/CommandLine.h"
-#include "runtime/train/session/RangedGraphs.h"
 
 #include <memory>
 
@@ -29,16 +28,10 @@ struct Session {
   /// Of the only rank, where devices have memory of their own; until the rank has
   /// it.
   std::unique_ptr<Device> opened;
-  /// Home's, the only one unless `ranged`.
-  PlannedGraph home;
-  /// Of --ranges beside home, in the order of their ranges; and what plans their
-  /// steps, once memory is shared out; null: there is one strategy.
-  std::vector<PlannedGraph> others;
-  std::optional<LengthRanges> ranges;
-  int homeRange = 0;
-  /// Until `ranged` has it.
-  std::optional<Orchestration> orchestration;
-  std::unique_ptr<RangedGraphs> ranged;
+  /// Graph of --strategy, or those of --ranges.
+  std::unique_ptr<StepGraphs> graphs;
+  /// Plans steps of these graphs; null until the memory of ranks is known.
+  std::unique_ptr<StepPlanner> planner;
   /// What was chosen, for people.
   std::vector<std::string> notes;
   /// One for each rank of this process; the first is also the loop's own.
@@ -66,16 +59,15 @@ struct Session {
   /// scratch.
   int64_t peakBytes() const;
   Device &device() const { return *devices.front(); }
-  /// Whether steps are predicted: by estimates alone they are not.
+  const PlannedGraph &home() const { return graphs->home(); }
+  /// Returns true if samples go to strategies by their lengths, even if there is one.
+  bool hasRanges() const { return !options.ranges.empty(); }
+  /// Returns true if steps are predicted: by estimates alone they are not.
   bool hasCosts() const {
-    return home.planner->costs().table().fingerprint() != 0;
+    return home().planner->costs().table().fingerprint() != 0;
   }
   /// Those of --costs, as checkpoints and other processes know them; empty: none.
   std::string costsMark() const;
-  /// All graphs, by their ranges.
-  std::vector<PlannedGraph *> graphs();
-  /// The same with what they share; it lasts no longer than the orchestration.
-  StepGraphs stepGraphs();
   /// Whether this process writes what a run leaves: metrics, checkpoints.
   bool writesFiles() const { return ranks->hasRankZero(); }
 };

@@ -52,8 +52,7 @@ static int measure(const char *strategy) {
   auto team = RankTeam::create({{&*graph}}, **variant, std::move(ranks), {});
   if (!team.isOk())
     return std::fprintf(stderr, "%s\n", team.status().message().c_str()), 1;
-  auto proven = VerifiedPlan::prove(*graph, *plan, batch.lengths(),
-                                    {maxBlockBytes, -1, batch.targets});
+  auto proven = proveAlone(*graph, *plan, batch);
   if (!proven.isOk())
     return std::fprintf(stderr, "%s\n", proven.status().message().c_str()), 1;
   int instructions = 0;

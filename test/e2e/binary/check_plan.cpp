@@ -47,9 +47,7 @@ static Status check(const std::string &manifest, const std::string &bytes,
   auto graph = ExecutableGraph::create(*model, cut->strategy);
   if (!graph.isOk())
     return graph.status();
-  VerifyOptions options;
-  options.dynamicLimit = std::numeric_limits<int64_t>::max();
-  return verifyPlan(*graph, *plan, lengths, options);
+  return verifyPlan(*graph, *plan, lengths, VerifyOptions());
 }
 
 int main(int argc, char **argv) {

@@ -169,7 +169,7 @@ TEST(StoredScoresTest, PlansFitTheLeastRoom) {
         options);
     ASSERT_TRUE(plan.isOk()) << plan.status().message();
     VerifyOptions verify;
-    verify.dynamicLimit = *std::max_element(least->begin(), least->end());
+    verify.limits = *least;
     Status proven = verifyPlan(*graph, *plan, lengths, verify);
     EXPECT_TRUE(proven.isOk()) << proven.message();
   }

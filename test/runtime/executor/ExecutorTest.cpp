@@ -308,12 +308,11 @@ TEST_F(ExecutorTest, ProofsAreForOneMiniBatchAndItsMemory) {
   auto plan =
       Planner(*run.graph).training(batch.lengths(), batch.targets, run.options);
   ASSERT_TRUE(plan.isOk());
-  auto proven = VerifiedPlan::prove(*run.graph, *plan, batch.lengths(),
-                                    {maxBlockBytes, -1, batch.targets});
+  auto proven = proveAlone(*run.graph, *plan, batch);
   ASSERT_TRUE(proven.isOk());
   std::vector<double> before = run.readAll();
   StepResult result;
-  auto refusal = [&](const VerifiedPlan &plan, const MiniBatch &other) {
+  auto refusal = [&](const VerifiedStep &plan, const MiniBatch &other) {
     Status status = run.executor->run(plan, other, TinyRun::scalars(0), result);
     EXPECT_EQ(run.readAll(), before);
     return status.message();
@@ -330,8 +329,7 @@ TEST_F(ExecutorTest, ProofsAreForOneMiniBatchAndItsMemory) {
               HasSubstr("targets, but the mini-batch"));
   plan::Plan large = *plan;
   large.ranks[0].dynamicBytes = INT64_C(1) << 40;
-  auto tooLarge = VerifiedPlan::prove(*run.graph, large, batch.lengths(),
-                                      {maxBlockBytes, -1, batch.targets});
+  auto tooLarge = proveAlone(*run.graph, large, batch);
   ASSERT_TRUE(tooLarge.isOk()) << tooLarge.status().message();
   EXPECT_THAT(refusal(*tooLarge, batch), HasSubstr("but this rank took"));
   EXPECT_OK(run.executor->run(*proven, batch, TinyRun::scalars(0), result));

@@ -38,9 +38,17 @@ using testing::HasSubstr;
 
 namespace dyna {
 /// Runs what the verifier refuses.
-struct UnprovenPlan {
-  static VerifiedPlan of(const plan::Plan &plan, const MiniBatch &batch) {
-    return VerifiedPlan(plan, batch.lengths());
+struct UnprovenStep {
+  static VerifiedStep of(const ExecutableGraph &graph, const plan::Plan &plan,
+                         const MiniBatch &batch) {
+    const SwitchTable table = SwitchTable::ofOne(graph);
+    const plan::StepPlan step = stepOf(plan);
+    VerifiedStep made;
+    made.lengths_ = batch.lengths();
+    for (int rank = 0; rank < graph.ranks(); ++rank)
+      made.blocks_.push_back(stepBlocks(table, {{}}, step, trains(step), rank));
+    made.phases_.push_back({plan, step.phases[0].samples, made.lengths_, {}});
+    return made;
   }
 };
 } // namespace dyna
@@ -153,8 +161,8 @@ public:
       threads.emplace_back([&, rank] {
         StepResult result;
         results[rank] =
-            team_->executor(rank).run(UnprovenPlan::of(plan, batch), batch,
-                                      TinyRun::scalars(0, 1.0), result);
+            team_->executor(rank).run(UnprovenStep::of(graph_, plan, batch),
+                                      batch, TinyRun::scalars(0, 1.0), result);
       });
     for (std::thread &thread : threads)
       thread.join();
@@ -231,7 +239,9 @@ protected:
     };
     plan::Plan plan = planOf(randomOptions(chooser));
     plan::Plan other = planOf(randomOptions(chooser));
-    VerifyOptions limits = {enough, -1, batches[0].targets};
+    VerifyOptions limits;
+    limits.limits.assign(graph.ranks(), enough);
+    limits.targets = batches[0].targets;
     for (plan::Plan *legal : {&plan, &other}) {
       Status status = verifyPlan(graph, *legal, lengths, limits);
       ASSERT_TRUE(status.isOk()) << status.message();

@@ -47,7 +47,7 @@ void expectProof(const ExecutableGraph &graph, const PlanOptions &options,
   const std::vector<int64_t> lengthsOf[] = {lengths, lengths, {7}, {}};
   for (int k = 0; k < 4; ++k) {
     ASSERT_TRUE(plans[k].isOk()) << plans[k].status().message();
-    Status status = verifyPlan(graph, *plans[k], lengthsOf[k], {maxBlockBytes});
+    Status status = verifyPlan(graph, *plans[k], lengthsOf[k], {});
     ASSERT_TRUE(status.isOk()) << k << ": " << status.message();
     singly += startsSingly(*plans[k]);
   }

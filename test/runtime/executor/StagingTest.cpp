@@ -32,6 +32,7 @@ struct Drawn {
   plan::MicroBatch microBatch;
   std::vector<int32_t> tokens, targets;
   std::vector<int64_t> samples, positions;
+  std::vector<int64_t> phase; ///< numbers of its samples in the mini-batch
 };
 
 class StagingTest : public testing::Test {
@@ -72,7 +73,10 @@ protected:
         drawn.positions.push_back(position);
       }
       drawn.miniBatch.samples.push_back(std::move(sample));
+      drawn.phase.push_back(segments - 1 - s);
     }
+    std::reverse(drawn.miniBatch.samples.begin(),
+                 drawn.miniBatch.samples.end());
     return drawn;
   }
 
@@ -104,7 +108,7 @@ void expectRuns(const dyna_row_runs &runs, const std::vector<Key> &keys,
 
 void expectStaged(const Model &model, const Drawn &drawn) {
   const uint32_t tables = model.batchTables();
-  auto staged = stage(model, drawn.microBatch, drawn.miniBatch);
+  auto staged = stage(model, drawn.microBatch, drawn.phase, drawn.miniBatch);
   ASSERT_TRUE(staged.isOk()) << staged.status().message();
   EXPECT_EQ(staged->tokens, drawn.tokens);
   // Where it lies here is an address like any other.

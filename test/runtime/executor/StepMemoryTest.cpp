@@ -580,9 +580,7 @@ TEST_F(StepMemoryRules, PlansThatStandAloneHaveNoPlacesOfPhases) {
   Planner planner(steps().graph(2));
   plan::Plan plan = *planner.training(batch().lengths(), batch().targets, {});
   auto message = [&] {
-    return verifyPlan(steps().graph(2), plan, batch().lengths(),
-                      {maxBlockBytes})
-        .message();
+    return verifyPlan(steps().graph(2), plan, batch().lengths(), {}).message();
   };
   EXPECT_EQ(message(), "");
   plan.ranks[1].places.dynamic = 64;

@@ -126,9 +126,8 @@ public:
     plan::Plan plan =
         *Planner(*host_.graph)
              .training(batch.lengths(), batch.targets, host_.options);
-    auto proven = VerifiedPlan::prove(
-        *host_.graph, plan, batch.lengths(),
-        {host_.options.dynamicLimits.front(), -1, countTargets(batch)});
+    auto proven = proveAlone(*host_.graph, plan, batch,
+                             host_.options.dynamicLimits.front());
     if (!proven.isOk())
       return proven.status();
     plans_.push_back(std::move(*proven));
@@ -144,7 +143,8 @@ public:
              .training(batch.lengths(), batch.targets, host_.options);
     int64_t bytes = 0;
     for (const plan::MicroBatch &microBatch : plan.microBatches) {
-      Staging staging = std::move(*stage(*host_.model, microBatch, batch));
+      Staging staging = std::move(*stage(
+          *host_.model, microBatch, stepOf(plan).phases[0].samples, batch));
       bytes +=
           dyna_align_block(static_cast<int64_t>(4 * staging.tokens.size()));
       bytes += dyna_align_block(static_cast<int64_t>(staging.batch.size()));
@@ -213,7 +213,7 @@ public:
 
 private:
   std::deque<MiniBatch> batches_;
-  std::deque<VerifiedPlan> plans_;
+  std::deque<VerifiedStep> plans_;
 };
 
 constexpr int kSteps = 6;

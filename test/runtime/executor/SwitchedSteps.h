@@ -125,8 +125,8 @@ public:
                               ? static_cast<void *>(values.data())
                               : narrow.data()));
     }
-    auto cast = VerifiedPlan::prove(graph(home_), *planners_[home_]->cast(), {},
-                                    {maxBlockBytes});
+    auto cast =
+        proveAlone(graph(home_), *planners_[home_]->cast(), MiniBatch());
     StepResult result;
     EXPECT_OK(team_->run(*cast, MiniBatch(), {}, result));
   }
@@ -206,17 +206,8 @@ public:
     EXPECT_TRUE(proven.isOk()) << proven.status().message();
     if (!proven.isOk())
       return result;
-    std::vector<MiniBatch> batches;
-    for (const VerifiedStep::Phase &phase : proven->phases()) {
-      MiniBatch &own = batches.emplace_back();
-      for (int64_t s : phase.samples) {
-        own.samples.push_back(batch.samples[s]);
-        own.tokens += batch.lengths()[s];
-      }
-      own.targets = countTargets(own);
-    }
     EXPECT_OK(
-        team_->run(*proven, batches, TinyRun::scalars(number, 1.0), result));
+        team_->run(*proven, batch, TinyRun::scalars(number, 1.0), result));
     return result;
   }
 

@@ -9,6 +9,7 @@
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/OpenProgram.h"
 #include "runtime/executor/Staging.h"
+#include "runtime/plan/program/PlanFile.h"
 #include "runtime/planner/graph/Planner.h"
 #include "test/runtime/device/TestDevice.h"
 #include "test/runtime/executor/TinyModel.h"
@@ -56,15 +57,24 @@ inline std::vector<int64_t> lengthsOf(const MiniBatch &batch) {
   return lengths;
 }
 
-/// Proves a plan and runs it: `runner` is an executor or a team, where others
+/// Verifies a plan of a run with one graph, whose ranks have `dynamicLimit` bytes each.
+inline StatusOr<VerifiedStep> proveAlone(const ExecutableGraph &graph,
+                                         const plan::Plan &plan,
+                                         const MiniBatch &batch,
+                                         int64_t dynamicLimit = maxBlockBytes) {
+  return VerifiedStep::prove(SwitchTable::ofOne(graph), stepOf(plan),
+                             batch.lengths(), countTargets(batch),
+                             std::vector<int64_t>(graph.ranks(), dynamicLimit));
+}
+
+/// Verifies a plan and runs it: `runner` is an executor or a team, where others
 /// learn of a plan that is refused.
 template <typename Runner>
 Status runPlan(Runner &runner, const ExecutableGraph &graph,
                const plan::Plan &plan, const MiniBatch &batch,
                const StepScalars &scalars, StepResult &result,
                int64_t dynamicLimit = maxBlockBytes) {
-  auto proven = VerifiedPlan::prove(graph, plan, batch.lengths(),
-                                    {dynamicLimit, -1, countTargets(batch)});
+  auto proven = proveAlone(graph, plan, batch, dynamicLimit);
   return proven.isOk() ? runner.run(*proven, batch, scalars, result)
                        : proven.status();
 }

@@ -64,10 +64,10 @@ TEST(TwoGraphsTest, PlansThatNeedMoreThanValuesAreRefused) {
     SCOPED_TRACE(other);
     for (Persistent persistent : {Persistent::Values, Persistent::Masters}) {
       Steps graphs({other, "dp=2"}, plan::BF16, {}, persistent);
-      // It has them in a step alone, and else no place for them.
+      // It has a place for them beside home alone.
       EXPECT_THAT(
           run(graphs, 0, planOf(graphs, 0, batch, false), batch).message(),
-          HasSubstr("has a place in steps of several strategies alone"));
+          HasSubstr("is not home: the last phase of a step"));
       bool hasMasters = persistent == Persistent::Masters;
       EXPECT_THAT(
           run(graphs, 0, planOf(graphs, 0, batch, true), batch).message(),
@@ -85,7 +85,7 @@ TEST(TwoGraphsTest, PlansThatNeedMoreThanValuesAreRefused) {
     Steps with({other, "dp=2"}, plan::BF16, {}, Persistent::Masters);
     EXPECT_THAT(
         run(with, 0, *Planner(with.graph(0)).cast(), MiniBatch()).message(),
-        HasSubstr("has a place in steps of several strategies alone"));
+        HasSubstr("is not home: the last phase of a step"));
   }
 }
 

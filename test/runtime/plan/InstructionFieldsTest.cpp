@@ -25,7 +25,7 @@ class Walk {
 public:
   void run(const ExecutableGraph &graph, plan::Plan plan,
            const std::vector<int64_t> &lengths) {
-    VerifyOptions options = {enoughBytes};
+    VerifyOptions options;
     Status good = verifyPlan(graph, plan, lengths, options);
     ASSERT_TRUE(good.isOk()) << good.message();
     for (plan::RankProgram &program : plan.ranks) {
@@ -53,7 +53,7 @@ private:
                       const std::function<std::string()> &change) {
     const Instruction kept = i;
     std::string word = change();
-    Status status = verifyPlan(graph, plan, lengths, {enoughBytes});
+    Status status = verifyPlan(graph, plan, lengths, {});
     EXPECT_FALSE(status.isOk()) << describeInstruction(kept) << ": " << word;
     if (!status.isOk())
       EXPECT_THAT(status.message(), HasSubstr(word))

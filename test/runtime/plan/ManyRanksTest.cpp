@@ -67,7 +67,8 @@ TEST_P(PlansOfManyRanks, AreMadeAndVerified) {
   auto plan = planner.training(lengths, 100, options);
   ASSERT_TRUE(plan.isOk()) << plan.status().message();
   EXPECT_EQ(plan->rankCount(), graph.ranks());
-  VerifyOptions verify = {limits->front()};
+  VerifyOptions verify;
+  verify.limits = *limits;
   Status status = verifyPlan(graph, *plan, lengths, verify);
   EXPECT_TRUE(status.isOk()) << status.message();
   // The last rank does not take part in the norm.

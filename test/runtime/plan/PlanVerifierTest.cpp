@@ -43,7 +43,9 @@ plan::Plan goodPlan(plan::Recompute mode, bool split) {
 }
 
 Status verify(const plan::Plan &plan, int64_t limit = INT64_C(1) << 30) {
-  return verifyPlan(onOneRank(model()), plan, lengths, {limit});
+  VerifyOptions options;
+  options.limits = {limit};
+  return verifyPlan(onOneRank(model()), plan, lengths, options);
 }
 
 /// No two blocks at one place, ever, so that only the order is wrong where some
@@ -285,7 +287,7 @@ TEST(PlanVerifierTest, EveryRuleIsEnforced) {
 
 // P5: whoever wants no norms says so, and then has none.
 TEST(PlanVerifierTest, NormsAreLeftOutOnRequest) {
-  VerifyOptions options = {INT64_C(1) << 30};
+  VerifyOptions options;
   options.updates.needsNorms = false;
   auto check = [&](const std::function<void(Editor)> &change) {
     plan::Plan plan = goodPlan(plan::RECOMPUTE_SELECTIVE, false);
@@ -304,7 +306,7 @@ TEST(PlanVerifierTest, NormsAreLeftOutOnRequest) {
 
 // P5
 TEST(PlanVerifierTest, GradientsAreNotLeftIfThePlanMustUpdate) {
-  VerifyOptions options = {INT64_C(1) << 30};
+  VerifyOptions options;
   plan::Plan plan = goodPlan(plan::RECOMPUTE_SELECTIVE, false);
   options.updates.mustUpdate = true;
   EXPECT_TRUE(verifyPlan(onOneRank(model()), plan, lengths, options).isOk());
@@ -337,12 +339,12 @@ TEST(PlanVerifierTest, TheLimitHoldsToTheByte) {
 // P2
 TEST(PlanVerifierTest, TargetsAreThoseOfTheMiniBatch) {
   plan::Plan plan = goodPlan(plan::RECOMPUTE_NONE, false);
-  constexpr int64_t enough = INT64_C(1) << 30;
-  EXPECT_TRUE(
-      verifyPlan(onOneRank(model()), plan, lengths, {enough, -1, 100}).isOk());
-  EXPECT_THAT(
-      verifyPlan(onOneRank(model()), plan, lengths, {enough, -1, 99}).message(),
-      HasSubstr("counts 100 targets, but the mini-batch has 99"));
+  VerifyOptions options;
+  options.targets = 100;
+  EXPECT_TRUE(verifyPlan(onOneRank(model()), plan, lengths, options).isOk());
+  options.targets = 99;
+  EXPECT_THAT(verifyPlan(onOneRank(model()), plan, lengths, options).message(),
+              HasSubstr("counts 100 targets, but the mini-batch has 99"));
 }
 
 // P2
@@ -355,8 +357,7 @@ TEST(PlanVerifierTest, SamplesAreNoLongerThanThePositions) {
     manifest.mutable_facts()->set_positions(positions);
     Model model = *Model::create(manifest);
     plan.manifestHash = model.hash();
-    Status status =
-        verifyPlan(onOneRank(model), plan, lengths, {INT64_C(1) << 30});
+    Status status = verifyPlan(onOneRank(model), plan, lengths, {});
     EXPECT_EQ(status.isOk(), fits) << status.message();
     if (!fits)
       EXPECT_THAT(status.message(), HasSubstr("sample 2 has 40 tokens, but the "
@@ -459,22 +460,19 @@ TEST(PlanVerifierTest, LengthsAreTokensOfAMicroBatch) {
     huge.push_back(INT64_C(1) << 62);
     plan.microBatches[0].segments.push_back({copies + 1, 0, huge.back()});
   }
-  EXPECT_THAT(
-      verifyPlan(onOneRank(model), plan, huge, {INT64_C(1) << 30}).message(),
-      HasSubstr("sample 1 has 4611686018427387904 tokens, but 0 to "
-                "16777216 are possible"));
+  EXPECT_THAT(verifyPlan(onOneRank(model), plan, huge, {}).message(),
+              HasSubstr("sample 1 has 4611686018427387904 tokens, but 0 to "
+                        "16777216 are possible"));
 }
 
 TEST(PlanVerifierTest, OtherMiniBatchesAreNoticed) {
   plan::Plan plan = goodPlan(plan::RECOMPUTE_NONE, false);
   std::vector<int64_t> longer = lengths;
   longer[3] += 1;
-  EXPECT_FALSE(
-      verifyPlan(onOneRank(model()), plan, longer, {INT64_C(1) << 30}).isOk());
+  EXPECT_FALSE(verifyPlan(onOneRank(model()), plan, longer, {}).isOk());
   longer = lengths;
   longer.push_back(4);
-  EXPECT_THAT(verifyPlan(onOneRank(model()), plan, longer, {INT64_C(1) << 30})
-                  .message(),
+  EXPECT_THAT(verifyPlan(onOneRank(model()), plan, longer, {}).message(),
               HasSubstr("sample 5 is in no micro-batch"));
 }
 

@@ -189,7 +189,9 @@ TEST(TensorVerifierTest, GoodPlansPass) {
         for (const auto &plan : {planner.training(lengths, 100, chosen),
                                  planner.evaluation(lengths, 100, chosen)}) {
           ASSERT_TRUE(plan.isOk()) << plan.status().message();
-          Status status = verifyPlan(graph, *plan, lengths, {enough, -1, 100});
+          VerifyOptions verify;
+          verify.targets = 100;
+          Status status = verifyPlan(graph, *plan, lengths, verify);
           EXPECT_TRUE(status.isOk()) << strategy << ": " << status.message();
         }
       }
@@ -223,7 +225,7 @@ TEST(TensorVerifierTest, PlannedPlansPass) {
     for (const auto &plan : {planner.training(drawn, 1, chosen),
                              planner.evaluation(drawn, 1, chosen)}) {
       ASSERT_TRUE(plan.isOk()) << plan.status().message();
-      Status status = verifyPlan(graph, *plan, drawn, {enough});
+      Status status = verifyPlan(graph, *plan, drawn, {});
       EXPECT_TRUE(status.isOk()) << strategy << ": " << status.message();
     }
   }
@@ -235,17 +237,17 @@ TEST(TensorVerifierTest, EveryRuleIsEnforced) {
     SCOPED_TRACE("case " + std::to_string(number++));
     ExecutableGraph graph = graphOf(bad.strategy);
     plan::Plan plan = planOf(bad.strategy);
-    ASSERT_TRUE(verifyPlan(graph, plan, lengths, {enough}).isOk());
+    ASSERT_TRUE(verifyPlan(graph, plan, lengths, {}).isOk());
     bad.spoil(plan);
     placeAgain(graph, plan);
-    Status status = verifyPlan(graph, plan, lengths, {enough});
+    Status status = verifyPlan(graph, plan, lengths, {});
     EXPECT_THAT(status.message(), HasSubstr(bad.message));
     if (graph.ranks() > graph.strategy().tp)
       continue;
     // The program itself is legal: all ranks may run it.
     for (int rank = 0; rank < graph.ranks(); ++rank)
       plan.ranks[rank] = plan::RankProgram(plan.ranks[1]);
-    status = verifyPlan(graph, plan, lengths, {enough});
+    status = verifyPlan(graph, plan, lengths, {});
     EXPECT_TRUE(status.isOk()) << status.message();
   }
 }

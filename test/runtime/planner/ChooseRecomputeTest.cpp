@@ -215,9 +215,7 @@ TEST(ChooseRecomputeTest, PlansRecomputeAsMuchAsMemoryAsks) {
       ASSERT_TRUE(plan.isOk()) << plan.status().message();
       for (int rank = 0; rank < plan->rankCount(); ++rank)
         EXPECT_LE(plan->ranks[rank].dynamicBytes, options.dynamicLimits[rank]);
-      Status proof =
-          verifyPlan(planner.graph(), *plan, lengths,
-                     {*std::max_element(most->begin(), most->end())});
+      Status proof = verifyPlan(planner.graph(), *plan, lengths, {*most});
       EXPECT_TRUE(proof.isOk()) << proof.message();
       EXPECT_NE(plan->fallback, "adaptive");
       if (plan->fallback == "sequential")

@@ -138,7 +138,6 @@ Status runOf(const CostModel &costs, const StrategySpace &space,
   EXPECT_TRUE(strategies.isOk());
   std::vector<std::string> names, notes;
   std::vector<PlannedGraph> graphs;
-  std::vector<PlannedGraph *> all;
   for (const Strategy &strategy : *strategies) {
     PlanRequest request;
     request.tokensPerBatch = space.tokensPerStep;
@@ -148,23 +147,20 @@ Status runOf(const CostModel &costs, const StrategySpace &space,
     EXPECT_TRUE(graph.isOk()) << graph.status().message();
     graphs.push_back(std::move(*graph));
   }
-  for (PlannedGraph &graph : graphs)
-    all.push_back(&graph);
   auto ranges = parseLengthRanges(chosen.ranges(), names);
   EXPECT_TRUE(ranges.isOk());
-  auto orchestration = orchestrateRanges(*ranges, {all.begin(), all.end()});
-  EXPECT_TRUE(orchestration.isOk());
-  const StepGraphs step(all, orchestration->home(), &*orchestration);
-  for (PlannedGraph *graph : all) {
+  auto step = StepGraphs::create(*ranges, std::move(graphs));
+  EXPECT_TRUE(step.isOk());
+  for (PlannedGraph &graph : (*step)->graphs()) {
     PlanRequest request;
     request.tokensPerBatch = space.tokensPerStep;
-    request.strategy = graph->graph->strategy();
-    EXPECT_TRUE(
-        limitMicroBatches(step, *graph, request, true, space.memoryBytes, notes)
-            .isOk());
+    request.strategy = graph.graph->strategy();
+    EXPECT_TRUE(limitMicroBatches(**step, graph, request, true,
+                                  space.memoryBytes, notes)
+                    .isOk());
   }
-  EXPECT_TRUE(setLongestSample(step, *ranges, chosen.longest()).isOk());
-  return sizeStepRegions(step, space.tokensPerStep, true, space.memoryBytes,
+  EXPECT_TRUE(setLongestSample(**step, chosen.longest()).isOk());
+  return sizeStepRegions(**step, space.tokensPerStep, true, space.memoryBytes,
                          false)
       .status();
 }

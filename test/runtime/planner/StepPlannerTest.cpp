@@ -44,37 +44,33 @@ public:
     request.tokensPerBatch = 256;
     request.tokensPerMicroBatch = tokensPerMicroBatch;
     std::vector<std::string> notes;
+    std::vector<PlannedGraph> planned;
     for (const LengthRange &range : parsed.ranges()) {
       request.strategy = all[range.strategy];
       auto graph = planGraph(costs, request, notes);
       EXPECT_TRUE(graph.isOk()) << graph.status().message();
-      graphs_.push_back(std::move(*graph));
+      planned.push_back(std::move(*graph));
     }
-    std::vector<PlannedGraph *> pointers;
-    for (PlannedGraph &graph : graphs_)
-      pointers.push_back(&graph);
-    Orchestration orchestration =
-        *orchestrateRanges(parsed, {pointers.begin(), pointers.end()});
-    const StepGraphs view(pointers, orchestration.home(), &orchestration);
+    auto graphs = StepGraphs::create(std::move(parsed), std::move(planned));
+    EXPECT_TRUE(graphs.isOk()) << graphs.status().message();
+    graphs_ = std::move(*graphs);
     if (rankBytes >= 0)
-      for (PlannedGraph *graph : pointers)
+      for (PlannedGraph &graph : graphs_->graphs())
         EXPECT_TRUE(
-            limitMicroBatches(view, *graph, request, true, rankBytes, notes)
+            limitMicroBatches(*graphs_, graph, request, true, rankBytes, notes)
                 .isOk());
-    EXPECT_TRUE(setLongestSample(view, parsed, 60).isOk());
-    auto regions =
-        sizeStepRegions(view, request.tokensPerBatch, true, rankBytes, false);
+    EXPECT_TRUE(setLongestSample(*graphs_, 60).isOk());
+    auto regions = sizeStepRegions(*graphs_, request.tokensPerBatch, true,
+                                   rankBytes, false);
     refusal = regions.status();
     if (!regions.isOk())
       return;
     bytes = regions->bytes;
     for (size_t rank = 0; rank < bytes.size(); ++rank)
-      bytes[rank] += view.homeBytes(static_cast<int>(rank), true);
-    regions->apply(view);
-    planner = std::make_unique<StepPlanner>(
-        std::vector<const PlannedGraph *>(pointers.begin(), pointers.end()),
-        std::move(parsed), std::move(orchestration), merges,
-        std::move(regions->bytes));
+      bytes[rank] += graphs_->homeBytes(static_cast<int>(rank), true);
+    regions->apply(*graphs_);
+    planner = std::make_unique<StepPlanner>(*graphs_, merges,
+                                            std::move(regions->bytes));
   }
 
   VerifiedStep plan(const std::vector<int64_t> &lengths) const {
@@ -90,7 +86,7 @@ public:
   Status refusal = Status::ok();
 
 private:
-  std::vector<PlannedGraph> graphs_;
+  std::unique_ptr<StepGraphs> graphs_;
 };
 
 constexpr const char *strategies = "s: dp=4; l: tp=2,pp=2",
@@ -139,7 +135,7 @@ TEST(StepPlanner, OneRangeHasThePlanOfItsStrategy) {
   const PlannedGraph &graph = steps.planner->home();
   auto plan = graph.planner->training(lengths, 77, graph.options);
   ASSERT_TRUE(plan.isOk());
-  const plan::Plan &made = step.phases()[0].plan.plan();
+  const plan::Plan &made = step.homePlan();
   ASSERT_EQ(made.rankCount(), plan->rankCount());
   for (int rank = 0; rank < made.rankCount(); ++rank) {
     const auto &own = made.ranks[rank].instructions;

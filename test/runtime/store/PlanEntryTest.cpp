@@ -41,8 +41,9 @@ TEST_F(PlanEntryTest, APartHasTheRanksProgramAlone) {
                 other == rank ? plan_.ranks[other].instructions
                               : std::vector<plan::Instruction>());
     auto prove = [&](std::vector<int> ranks) {
-      return VerifiedPlan::proveRanks(planner_.graph(), own, std::move(ranks),
-                                      equalLengths, {enoughBytes, -1, 100});
+      return VerifiedStep::proveRanks(SwitchTable::ofOne(planner_.graph()),
+                                      part->step, ranks, equalLengths,
+                                      /*targets=*/100, /*regionLimits=*/{});
     };
     auto proven = prove({rank});
     ASSERT_TRUE(proven.isOk()) << proven.status().message();
@@ -110,9 +111,8 @@ TEST_F(StepEntryTest, APartHasTheRanksProgramsOfAllPhases) {
     }
     auto proven = prove(part->step, {rank});
     ASSERT_TRUE(proven.isOk()) << proven.status().message();
-    for (const VerifiedStep::Phase &phase : proven->phases())
-      for (int other = 0; other < 4; ++other)
-        EXPECT_EQ(phase.plan.covers(other), other == rank);
+    for (int other = 0; other < 4; ++other)
+      EXPECT_EQ(proven->covers(other), other == rank);
     EXPECT_FALSE(prove(part->step, {rank, (rank + 1) % 4}).isOk());
   }
 }

@@ -42,15 +42,16 @@ Status Executor::lookForStop(Run &run, const Instruction &i) {
   run.wasForward = isForward;
   if (!isNext)
     return Status::ok();
-  Transport *transport = options_.transport;
   bool stops = options_.stops();
-  if (stops && transport)
-    transport->tellStop();
-  stops |= transport && transport->hasHeardStop();
-  // Layer functions exchange among shards, which do the same or wait for ever.
-  if (RankExchange *exchange = run.seat.exchange()) {
-    DYNA_ASSIGN_OR_RETURN(
-        stops, exchange->anyShard(stops, machine_.stream().handle()));
+  if (HostExchange *host = options_.host) {
+    if (stops)
+      host->tellStop();
+    DYNA_ASSIGN_OR_RETURN(bool isTold, host->hasHeardStop());
+    stops |= isTold;
+    // Layer functions exchange among shards, which do the same or wait for ever.
+    if (const std::vector<int> shards = shardsOf(run.seat); shards.size() > 1) {
+      DYNA_ASSIGN_OR_RETURN(stops, host->any(shards, stops));
+    }
   }
   if (!stops || !asksBeforeUpdates(*updatingPlan_))
     return Status::ok();

@@ -64,7 +64,7 @@ Status Executor::checkGraphs(const std::vector<GraphUse> &graphs) const {
     return Status::internal("an executor needs a graph");
   // One rank needs no wires, but may have them.
   bool needsWires = graphs.front().graph->ranks() > 1;
-  if (needsWires && !options_.transport)
+  if (needsWires && (!options_.transport || !options_.host))
     return Status::internal("several ranks need a transport");
   std::set<std::string> names;
   for (const GraphUse &use : graphs) {
@@ -95,8 +95,11 @@ Status Executor::initialize(const std::vector<GraphUse> &graphs) {
                                           *seats_.front()));
   DYNA_RETURN_IF_ERROR(
       machine_.start(persistentBytes(), options_.dynamicBytes, options_.seed));
-  for (const auto &seat : seats_)
+  for (const auto &seat : seats_) {
     DYNA_RETURN_IF_ERROR(seat->connect());
+    if (const std::vector<int> shards = shardsOf(*seat); shards.size() > 1)
+      DYNA_RETURN_IF_ERROR(options_.host->addGroup(shards));
+  }
   if (options_.trace)
     clock_ =
         std::make_unique<DeviceClock>(machine_.device(), machine_.stream());
@@ -115,11 +118,7 @@ const MemoryReport &Executor::memoryReport() const {
 }
 
 Status Executor::sumOverRanks(std::vector<double> &values) {
-  RankExchange *exchange = seat().exchange();
-  return exchange
-             ? exchange->sum(values.data(), static_cast<int64_t>(values.size()),
-                             machine_.stream().handle())
-             : Status::ok();
+  return machine_.ranks() > 1 ? options_.host->sum(values) : Status::ok();
 }
 
 //===----------------------------------------------------------------------===//
@@ -132,6 +131,12 @@ static int64_t sumOf(const std::vector<int64_t> &lengths) {
 
 static int64_t mostOf(const std::vector<int64_t> &bytes) {
   return bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
+}
+
+std::vector<int> Executor::shardsOf(const GraphSeat &seat) const {
+  return machine_.ranks() > 1
+             ? seat.graph().compiledGroup(machine_.rank(), DYNA_GROUP_TP)
+             : std::vector<int>();
 }
 
 StatusOr<GraphSeat *> Executor::seatOf(const plan::Plan &plan) {

@@ -20,6 +20,7 @@
 #include "runtime/executor/Step.h"
 #include "runtime/executor/Trace.h"
 #include "runtime/plan/verify/StepVerifier.h"
+#include "runtime/transport/HostExchange.h"
 
 #include <chrono>
 #include <deque>
@@ -46,9 +47,10 @@ struct ExecutorOptions {
   bool (*stops)() = nullptr;
   /// Records slices if not null; must outlive the executor.
   TraceRecorder *trace = nullptr;
-  /// This rank's end of the wires, null for the only one; must outlive the
-  /// executor.
+  /// This rank's end of the wires of devices, and what hosts agree by. Both are null
+  /// for the only rank, and must outlive the executor.
   Transport *transport = nullptr;
+  HostExchange *host = nullptr;
 };
 
 /// A graph whose plans are run, and what it has of the parameters.
@@ -90,9 +92,10 @@ public:
   /// Of the graphs, as they were given.
   GraphSeat &seat(size_t graph = 0) { return *seats_[graph]; }
   const GraphSeat &seat(size_t graph = 0) const { return *seats_[graph]; }
-  /// Sums over all ranks, in place; all of them call it.
+  /// Sums numbers of the host over all ranks, in place; all of them call it.
   Status sumOverRanks(std::vector<double> &values);
 
+  const RankMachine &machine() const { return machine_; }
   int64_t arenaBytes() const { return machine_.arena().bytes(); }
   /// Of tensors that stay.
   int64_t persistentBytes() const;
@@ -108,6 +111,8 @@ private:
            const ExecutorOptions &options);
   Status checkGraphs(const std::vector<GraphUse> &graphs) const;
   Status initialize(const std::vector<GraphUse> &graphs);
+  /// Returns the ranks that hold parts of a seat's layers with this one.
+  std::vector<int> shardsOf(const GraphSeat &seat) const;
   /// The seat that the plan was made for.
   StatusOr<GraphSeat *> seatOf(const plan::Plan &plan);
   /// Checks what the verifier does not know: this arena and this mini-batch.

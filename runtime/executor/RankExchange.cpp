@@ -59,8 +59,6 @@ Status RankExchange::createGroups() {
   for (const std::vector<int> &ranks : compiled)
     abiGroups_.push_back(
         toAbi(ranks.size() < 2 ? nullptr : groups_.at({ranks, -1}).get()));
-  if (const auto &shards = compiled[DYNA_GROUP_TP]; shards.size() > 1)
-    shards_ = groups_.at({shards, -1}).get();
   holders_.assign(view_.parameters(), nullptr);
   for (int p = 0; p < view_.parameters(); ++p)
     if (view_.holds(p) && view_.place(p).holders > 1)
@@ -171,10 +169,6 @@ Status RankExchange::wait(int layer, void *stream) {
     DYNA_RETURN_IF_ERROR(
         transport_.wait(ticket, stream, transport_.deadline()));
   return Status::ok();
-}
-
-StatusOr<bool> RankExchange::anyShard(bool here, void *stream) {
-  return shards_ ? shards_->any(here, stream) : StatusOr<bool>(here);
 }
 
 Status RankExchange::sum(double *values, int64_t count, void *stream) {

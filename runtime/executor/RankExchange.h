@@ -51,10 +51,7 @@ public:
                       void *stream);
   /// Waits for what was started for a layer.
   Status wait(int layer, void *stream);
-  /// Returns true if `here` is true on any rank of the tensor-parallel group, whose ranks
-  /// all call this.
-  StatusOr<bool> anyShard(bool here, void *stream);
-  /// Sums over all ranks, in place; every rank gets the result.
+  /// Sums numbers in device memory over all ranks, in place; every rank gets the result.
   Status sum(double *values, int64_t count, void *stream);
 
 private:
@@ -76,7 +73,6 @@ private:
   std::vector<Group *> holders_; ///< of each parameter, null for this one alone
   std::unique_ptr<Group> world_;
   std::vector<dyna_group> abiGroups_;
-  Group *shards_ = nullptr; ///< that of DYNA_GROUP_TP; null for one rank
   /// By (instruction that starts, micro-batch).
   std::map<std::tuple<ExchangeKind, bool, int>, Ticket> messages_;
   std::map<int, std::vector<Ticket>> layers_;

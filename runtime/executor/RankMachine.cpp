@@ -113,6 +113,17 @@ Status RankMachine::openStep(int64_t count, int64_t skipsLeft) {
                               sizeof(step.given()->head));
 }
 
+bool RankMachine::owns(const void *data, int64_t bytes) const {
+  for (const Buffer *buffer : {arena_.get(), results_.get()})
+    if (buffer) {
+      const auto *begin = static_cast<const char *>(buffer->data());
+      const auto *at = static_cast<const char *>(data);
+      if (at >= begin && at + bytes <= begin + buffer->bytes())
+        return true;
+    }
+  return false;
+}
+
 Status RankMachine::spoilResult(int64_t index) {
   constexpr uint8_t bitsOfNan = 0xFF;
   return device_.fill(*stream_, *results_, bytesOf(kResultHead + index),

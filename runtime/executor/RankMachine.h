@@ -72,6 +72,9 @@ public:
     return persistent(dynamicStart_ + offset);
   }
 
+  /// Returns true if bytes lie in the arena or in what steps leave for the host.
+  bool owns(const void *data, int64_t bytes) const;
+
   /// In the order of the stream; offsets count from the start of the arena.
   Status fill(int64_t offset, int64_t bytes, uint8_t value) {
     return device_.fill(*stream_, *arena_, offset, bytes, value);

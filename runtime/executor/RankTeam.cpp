@@ -13,25 +13,30 @@
 
 namespace dyna {
 
+void RankResources::abort(const Status &reason) const {
+  for (Transport *wires : {transport.get(), hostTransport.get()})
+    if (wires)
+      wires->abort(reason);
+}
+
 StatusOr<std::unique_ptr<RankTeam>>
 RankTeam::create(const std::vector<GraphUse> &graphs,
                  const dyna_variant &variant, std::vector<RankResources> ranks,
                  const ExecutorOptions &options) {
   std::unique_ptr<RankTeam> team(new RankTeam(graphs));
   for (RankResources &own : ranks)
-    team->ranks_.push_back({std::move(own), nullptr});
+    team->ranks_.push_back({std::move(own), nullptr, nullptr});
   DYNA_RETURN_IF_ERROR(team->onAllRanks([&](Rank &rank) {
     ExecutorOptions own = options;
     own.dynamicBytes = rank.own.dynamicBytes;
     own.trace = rank.own.trace;
     own.transport = rank.own.transport.get();
-    auto executor = Executor::create(graphs, variant, *rank.own.device, own);
-    if (!executor.isOk()) {
-      if (own.transport)
-        own.transport->abort(executor.status());
-      return executor.status();
-    }
-    rank.executor = std::move(*executor);
+    if (Transport *wires = rank.own.hostWires())
+      rank.host = std::make_unique<HostExchange>(*wires);
+    own.host = rank.host.get();
+    DYNA_ASSIGN_OR_RETURN(
+        rank.executor,
+        Executor::create(graphs, variant, *rank.own.device, own));
     return Status::ok();
   }));
   return team;
@@ -40,8 +45,10 @@ RankTeam::create(const std::vector<GraphUse> &graphs,
 RankTeam::~RankTeam() {
   // While the arenas are there, from which others may still read.
   for (Rank &rank : ranks_)
-    if (rank.own.transport)
-      rank.own.transport->leave();
+    for (Transport *wires :
+         {rank.own.transport.get(), rank.own.hostTransport.get()})
+      if (wires)
+        wires->leave();
 }
 
 Status RankTeam::onAllRanks(const std::function<Status(Rank &)> &body) {
@@ -49,8 +56,8 @@ Status RankTeam::onAllRanks(const std::function<Status(Rank &)> &body) {
   // Who ends by an exception has told nobody.
   auto run = [&](size_t local) {
     Status status = guarded([&] { return body(ranks_[local]); });
-    if (!status.isOk() && ranks_[local].own.transport)
-      ranks_[local].own.transport->abort(status);
+    if (!status.isOk())
+      ranks_[local].own.abort(status);
     results[local] = std::move(status);
   };
   std::vector<std::thread> threads;
@@ -63,7 +70,7 @@ Status RankTeam::onAllRanks(const std::function<Status(Rank &)> &body) {
       continue;
     }
     results[local] = thread.status();
-    ranks_[local].own.transport->abort(thread.status());
+    ranks_[local].own.abort(thread.status());
     break;
   }
   run(0);
@@ -171,17 +178,11 @@ StatusOr<double> RankTeam::timeMessage(int from, int to, int64_t bytes,
     const int own = rank.own.rank;
     if (own != from && own != to)
       return Status::ok();
-    Transport &transport = *rank.own.transport;
     const int peer = own == from ? to : from;
     std::vector<unsigned char> buffer(bytes);
-    auto pass = [&](bool sends) -> Status {
-      constexpr int32_t tag = Transport::kLargestTag;
-      DYNA_ASSIGN_OR_RETURN(
-          Ticket ticket,
-          sends ? transport.startSend(peer, tag, buffer.data(), bytes, nullptr)
-                : transport.startReceive(peer, tag, buffer.data(), bytes,
-                                         nullptr));
-      return transport.wait(ticket, nullptr, transport.deadline());
+    auto pass = [&](bool sends) {
+      return sends ? rank.host->send(peer, buffer.data(), bytes)
+                   : rank.host->receive(peer, buffer.data(), bytes);
     };
     // The first is not counted: links are made when they are first used.
     for (int i = 0; i <= repeats; ++i) {
@@ -200,8 +201,7 @@ StatusOr<double> RankTeam::timeMessage(int from, int to, int64_t bytes,
 
 void RankTeam::abort(const Status &reason) {
   for (Rank &rank : ranks_)
-    if (rank.own.transport)
-      rank.own.transport->abort(reason);
+    rank.own.abort(reason);
 }
 
 RankTeam::Rank *RankTeam::findLocal(int rank) {
@@ -235,7 +235,6 @@ static std::vector<Transfer> cutRows(const std::vector<Transfer> &transfers,
 /// a part in in one order, and none holds more than one of them.
 Status RankTeam::carry(const std::vector<Transfer> &transfers, int64_t element,
                        const Take &take, const Give &give) {
-  constexpr int32_t tag = Transport::kLargestTag;
   std::vector<unsigned char> bytes;
   for (const Transfer &one : cutRows(transfers, element)) {
     Rank *source = findLocal(one.from), *target = findLocal(one.to);
@@ -244,17 +243,11 @@ Status RankTeam::carry(const std::vector<Transfer> &transfers, int64_t element,
     bytes.resize(one.box.volume() * element);
     if (source)
       DYNA_RETURN_IF_ERROR(take(one.from, one.box, bytes.data()));
-    if (!source || !target) {
-      Transport &transport = *(source ? source : target)->own.transport;
-      auto size = static_cast<int64_t>(bytes.size());
-      DYNA_ASSIGN_OR_RETURN(
-          Ticket ticket,
-          source ? transport.startSend(one.to, tag, bytes.data(), size, nullptr)
-                 : transport.startReceive(one.from, tag, bytes.data(), size,
-                                          nullptr));
-      DYNA_RETURN_IF_ERROR(
-          transport.wait(ticket, nullptr, transport.deadline()));
-    }
+    const auto size = static_cast<int64_t>(bytes.size());
+    if (!target)
+      DYNA_RETURN_IF_ERROR(source->host->send(one.to, bytes.data(), size));
+    if (!source)
+      DYNA_RETURN_IF_ERROR(target->host->receive(one.from, bytes.data(), size));
     if (target)
       DYNA_RETURN_IF_ERROR(give(one.to, one.box, bytes.data()));
   }

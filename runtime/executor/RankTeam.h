@@ -29,10 +29,19 @@ namespace dyna {
 struct RankResources {
   int rank = 0;
   std::unique_ptr<Device> device;
-  /// Null if there is one rank.
+  /// Wires of its device; null if there is one rank.
   std::unique_ptr<Transport> transport;
+  /// Wires of its host; null if `transport` carries memory of the host too.
+  std::unique_ptr<Transport> hostTransport;
   int64_t dynamicBytes = 0;
   TraceRecorder *trace = nullptr; ///< may be null
+
+  /// Returns the wires that carry memory of the host; null if there is one rank.
+  Transport *hostWires() const {
+    return hostTransport ? hostTransport.get() : transport.get();
+  }
+  /// Tells the other ranks that this one gives up.
+  void abort(const Status &reason) const;
 };
 
 /// What tensors are cut into on their way.
@@ -106,6 +115,7 @@ public:
 private:
   struct Rank {
     RankResources own;
+    std::unique_ptr<HostExchange> host; ///< null if there is one rank
     std::unique_ptr<Executor> executor;
   };
   /// How the boxes of a move are read and written; called only for ranks of this

@@ -114,7 +114,7 @@ StatusOr<int64_t> roomForRanks(const Session &session, const MemoryNeed &need,
 /// job; else an equal part of it.
 StatusOr<int64_t> chooseRankBytes(const TrainOptions &options, int64_t room,
                                   int64_t most, size_t localRanks,
-                                  Transport *processes) {
+                                  HostExchange *processes) {
   if (!options.rankMemory.empty())
     return parseBytes(options.rankMemory);
   if (localRanks == 0)
@@ -247,7 +247,7 @@ Status limitSamples(Session &session, bool training, bool runsHere) {
 
 StatusOr<StepRegions> chooseRegions(Session &session,
                                     const std::vector<int> &local, int threads,
-                                    bool training, Transport *processes) {
+                                    bool training, HostExchange *processes) {
   const TrainOptions &options = session.options;
   MemoryNeed need = needBesideArenas(session);
   const StepGraphs &graphs = *session.graphs;

@@ -28,7 +28,7 @@ Status limitSamples(Session &session, bool training, bool runsHere);
 /// each) fit the memory there is. All processes of a job choose alike.
 StatusOr<StepRegions> chooseRegions(Session &session,
                                     const std::vector<int> &local, int threads,
-                                    bool training, Transport *processes);
+                                    bool training, HostExchange *processes);
 
 } // namespace dyna
 

@@ -231,7 +231,7 @@ std::string describeGraphs(const Session &session) {
 
 /// What this process must have in common with the others of its job.
 Status agree(const Session &session, bool training, const Checkpoint *start,
-             Transport &transport) {
+             HostExchange &processes) {
   std::vector<SharedFact> facts = {
       {"compiled model", formatText("%016x", session.model->hash())},
       {"strategy", describeGraphs(session)},
@@ -254,7 +254,7 @@ Status agree(const Session &session, bool training, const Checkpoint *start,
                                               data->documents(),
                                               data->dataset().fingerprint())
                                  : ""});
-  return checkAgreement(transport, facts);
+  return checkAgreement(processes, facts);
 }
 
 /// This process's ranks, as threads or as the one that a launcher made it.
@@ -341,8 +341,10 @@ Status makeTeam(Session &session, std::vector<RankResources> &ranks,
   std::vector<int> local;
   for (const RankResources &rank : ranks)
     local.push_back(rank.rank);
-  Transport *processes =
-      local.size() == 1 ? ranks.front().transport.get() : nullptr;
+  // With one rank here, the others are in other processes.
+  std::unique_ptr<HostExchange> processes;
+  if (Transport *wires = ranks.front().hostWires(); wires && local.size() == 1)
+    processes = std::make_unique<HostExchange>(*wires);
   if (processes)
     DYNA_RETURN_IF_ERROR(agree(session, training, start, *processes));
   if (training && !session.options.store.empty()) {
@@ -354,8 +356,9 @@ Status makeTeam(Session &session, std::vector<RankResources> &ranks,
   }
   int threads = threadsOfRank(session.options, ranks);
   DYNA_ASSIGN_OR_RETURN(auto regions, chooseRegions(session, local, threads,
-                                                    training, processes));
+                                                    training, processes.get()));
   openPlanner(session, regions);
+  processes.reset(); // before its wires, which the team has now
   return makeRanks(session, ranks, threads, regions.bytes, training);
 }
 
@@ -393,8 +396,7 @@ Status openSession(const dyna_program &program, const Model &model,
       !status.isOk()) {
     // Other processes wait for this one; the team takes care of its own ranks.
     for (RankResources &rank : ranks)
-      if (rank.transport)
-        rank.transport->abort(status);
+      rank.abort(status);
     return status;
   }
   for (const std::string &note : session.notes)

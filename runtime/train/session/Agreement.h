@@ -12,7 +12,7 @@
 #ifndef DYNA_RUNTIME_TRAIN_AGREEMENT_H
 #define DYNA_RUNTIME_TRAIN_AGREEMENT_H
 
-#include "runtime/transport/Transport.h"
+#include "runtime/transport/HostExchange.h"
 
 #include <string>
 #include <vector>
@@ -26,11 +26,11 @@ struct SharedFact {
 
 /// Fails on every rank if a fact has not the same value on all of them, and
 /// says which. All ranks call it, with facts of the same names in one order.
-Status checkAgreement(Transport &transport,
+Status checkAgreement(HostExchange &host,
                       const std::vector<SharedFact> &facts);
 
 /// The smallest number that any rank says. All ranks call it.
-StatusOr<int64_t> agreeOnLeast(Transport &transport, int64_t own);
+StatusOr<int64_t> agreeOnLeast(HostExchange &host, int64_t own);
 
 } // namespace dyna
 

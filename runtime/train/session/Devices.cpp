@@ -24,7 +24,7 @@ Status checkDevices(const Model &model, const TrainOptions &options) {
 int threadsOfRank(const TrainOptions &options,
                   const std::vector<RankResources> &ranks) {
   const int given = static_cast<int>(options.threads);
-  const Transport *transport = ranks.front().transport.get();
+  const Transport *transport = ranks.front().hostWires();
   if (!transport)
     return given;
   int all = given > 0 ? given : availableCores();

@@ -191,6 +191,7 @@ public:
     options.checkMemory = true;
     options.trace = &trace;
     options.transport = &transport_;
+    options.host = &host_;
     options.stops = test_.stops;
     auto made = Executor::create({{&graph_}}, **variant, *device_, options);
     if (!made.isOk())
@@ -304,6 +305,7 @@ private:
   const Planner &planner_;
   const ExecutableGraph &graph_;
   Transport &transport_;
+  HostExchange host_{transport_};
   const TinyProgram &program_;
   const std::unique_ptr<Device> device_ = makeTestDevice();
   std::unique_ptr<Executor> executor_;

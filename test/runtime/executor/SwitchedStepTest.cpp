@@ -122,6 +122,19 @@ TEST(SwitchedStepTest, NothingIsAddedToWhileGradientsLand) {
   }
 }
 
+/// What hosts agree on never enters the wires of devices: losses, votes, masters that
+/// are written and read.
+TEST(SwitchedStepTest, DevicesExchangeNoMemoryOfTheHost) {
+  const Outcome alone = outcomeOf({"dp=1"}, plan::F64, 1);
+  unsigned seed = 60;
+  Carriage carriage;
+  carriage.hasHostWires = true;
+  for (const auto &sequence : sequences) {
+    SCOPED_TRACE(testing::PrintToString(sequence));
+    expectAlike(alone, outcomeOf(sequence, plan::F64, ++seed, carriage));
+  }
+}
+
 /// In regions that hold one phase at a time and two layouts side by side.
 TEST(SwitchedStepTest, PhasesThatTakeTurnsGiveTheNumbersOfOneRank) {
   const Outcome alone = outcomeOf({"dp=1"}, plan::F64, 1);

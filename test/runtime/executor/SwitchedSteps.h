@@ -40,6 +40,9 @@ struct Carriage {
   bool isRendezvous = false;
   bool landsLate = false; ///< a rendezvous, with adds that end in the wait
   bool checksMemory = true;
+  /// Hosts have wires of their own. Those of devices carry device memory alone, one
+  /// exchange after another.
+  bool hasHostWires = false;
 };
 
 /// As on nodes of two ranks, far apart, so that ranks pass on what they get.
@@ -63,6 +66,8 @@ threadTeam(const TinyProgram &program, const std::vector<GraphUse> &uses,
            const Carriage &carriage = {}) {
   const int ranks = uses.front().graph->ranks();
   auto transports = makeThreadTransports(ranks);
+  auto hosts = makeThreadTransports(ranks);
+  std::vector<RendezvousTransport *> guarded;
   std::vector<RankResources> resources(ranks);
   for (int rank = 0; rank < ranks; ++rank) {
     resources[rank].rank = rank;
@@ -71,7 +76,14 @@ threadTeam(const TinyProgram &program, const std::vector<GraphUse> &uses,
     if (ranks == 1)
       continue;
     resources[rank].transport = std::move(transports[rank]);
-    if (carriage.isRendezvous || carriage.landsLate)
+    if (carriage.hasHostWires) {
+      auto wires = std::make_unique<RendezvousTransport>(
+          std::move(resources[rank].transport));
+      guarded.push_back(wires.get());
+      resources[rank].transport = std::move(wires);
+      resources[rank].hostTransport = std::move(hosts[rank]);
+      resources[rank].hostTransport->setTimeout(kPatience);
+    } else if (carriage.isRendezvous || carriage.landsLate)
       resources[rank].transport = std::make_unique<RendezvousTransport>(
           std::move(resources[rank].transport), carriage.landsLate);
     resources[rank].transport->setTimeout(kPatience);
@@ -79,8 +91,17 @@ threadTeam(const TinyProgram &program, const std::vector<GraphUse> &uses,
   ExecutorOptions options;
   options.seed = 7;
   options.checkMemory = carriage.checksMemory;
-  return RankTeam::create(uses, **chooseVariant(program.program(), "", 0),
-                          std::move(resources), options);
+  DYNA_ASSIGN_OR_RETURN(
+      auto team,
+      RankTeam::create(uses, **chooseVariant(program.program(), "", 0),
+                       std::move(resources), options));
+  for (size_t rank = 0; rank < guarded.size(); ++rank)
+    guarded[rank]->isDeviceMemory =
+        [&machine = team->executor(rank).machine()](const void *data,
+                                                    int64_t bytes) {
+          return machine.owns(data, bytes);
+        };
+  return team;
 }
 
 /// Graphs over one set of masters; the last strategy is home.

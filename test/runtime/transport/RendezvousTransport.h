@@ -18,6 +18,8 @@
 #include "runtime/base/Strips.h"
 #include "runtime/transport/Transport.h"
 
+#include <functional>
+
 namespace dyna {
 
 class RendezvousTransport : public Transport {
@@ -33,8 +35,12 @@ public:
   }
   int ranksPerCore() const override { return inner_->ranksPerCore(); }
 
+  /// If given: what is exchanged has to be this rank's device memory, by this function.
+  std::function<bool(const void *data, int64_t bytes)> isDeviceMemory;
+
 protected:
   MadeOperation makeSend(Message m, void *stream) override {
+    DYNA_RETURN_IF_ERROR(check(m.strips));
     return finished(
         m.isOfRows
             ? inner_->startSend(m.peer, m.tag, std::move(m.strips), stream)
@@ -42,6 +48,7 @@ protected:
         stream);
   }
   MadeOperation makeReceive(Message m, void *stream) override {
+    DYNA_RETURN_IF_ERROR(check(m.strips));
     if (m.isOfRows && landsLate_) {
       auto late = std::make_unique<Late>(std::move(m.strips), m.bytes);
       if (m.addedAs != kReplaces)
@@ -106,6 +113,12 @@ private:
   protected:
     MadeOperation make(const std::vector<Collective> &collectives,
                        void *stream) override {
+      for (const Collective &one : collectives) {
+        DYNA_RETURN_IF_ERROR(
+            owner_.check(one.in, one.inBytes(size(), index())));
+        DYNA_RETURN_IF_ERROR(
+            owner_.check(one.out, one.outBytes(size(), index())));
+      }
       return owner_.finished(inner_->start(collectives, stream), stream);
     }
 
@@ -113,6 +126,19 @@ private:
     RendezvousTransport &owner_;
     std::unique_ptr<Group> inner_;
   };
+
+  Status check(const void *data, int64_t bytes) const {
+    if (!isDeviceMemory || bytes == 0 || isDeviceMemory(data, bytes))
+      return Status::ok();
+    return Status::internal("memory of the host on the wires of devices");
+  }
+  Status check(const std::vector<Strip> &strips) const {
+    for (const Strip &strip : strips)
+      if (strip.count > 0)
+        DYNA_RETURN_IF_ERROR(check(
+            strip.data, (strip.count - 1) * strip.stride + strip.bytes));
+    return Status::ok();
+  }
 
   MadeOperation finished(StatusOr<Ticket> ticket, void *stream) {
     if (!ticket.isOk())

@@ -30,6 +30,7 @@ alone = {one["strategy"]: one for one in row["alone"]}
 assert sorted(alone) == ["long", "short"] and all(one["fits"] for one in alone.values()), row
 for one in alone.values():
     assert near(one["gain"] * row["seconds"], one["seconds"]), row
-# The strategy alone is a step of one range.
-assert near(alone["short"]["seconds"], short["seconds"]) and short["switch_seconds"] == 0, (row, short)
+# A strategy alone is a run with one range, whose steps have one phase and no switches.
+assert near(alone["short"]["seconds"], short["seconds"]), (row, short)
+assert not {"phases", "switch_seconds", "switch_bytes"} & set(short) and short["stages"], short
 assert near(short["alone"][0]["gain"], 1), short

@@ -12,6 +12,7 @@
 #include "runtime/plan/graph/PersistentLayout.h"
 #include "runtime/plan/graph/ProgramBlocks.h"
 #include "runtime/plan/model/Bytes.h"
+#include "runtime/plan/program/SegmentLoad.h"
 #include "runtime/plan/verify/PlanVerifier.h"
 #include "runtime/planner/graph/CutMiniBatch.h"
 #include "runtime/planner/graph/Policy.h"
@@ -159,7 +160,7 @@ static ::dyna::PlanOptions ownOptions(const PlanDraft &draft) {
   ::dyna::PlanOptions own = draft.options;
   int64_t largest = 1;
   for (const plan::MicroBatch &microBatch : draft.plan.microBatches)
-    largest = std::max(largest, ::dyna::extentOf(microBatch).tq);
+    largest = std::max(largest, ::dyna::loadOf(microBatch).queries);
   own.maxTokensPerMicroBatch = std::min(own.maxTokensPerMicroBatch, largest);
   own.longestSample = std::min(own.longestSample, largest);
   return own;

@@ -13,9 +13,9 @@ namespace {
 constexpr int columns = 4;
 using Row = std::array<double, columns>;
 
-Row rowOf(const Work &work) {
-  return {static_cast<double>(work.tokens), static_cast<double>(work.pairs),
-          static_cast<double>(work.targets), 1};
+Row rowOf(const Load &load) {
+  return {static_cast<double>(load.queries), static_cast<double>(load.pairs),
+          static_cast<double>(load.targets), 1};
 }
 
 double dot(const Row &a, const Row &b) {
@@ -90,7 +90,7 @@ Row fitPlane(const std::vector<MeasuredPoint> &points) {
   Row scale{};
   double largest = 0;
   for (const MeasuredPoint &point : points) {
-    Row row = rowOf(point.work);
+    Row row = rowOf(point.load);
     for (int i = 0; i < columns; ++i)
       scale[i] = std::max(scale[i], row[i]);
     largest = std::max(largest, point.seconds);
@@ -101,7 +101,7 @@ Row fitPlane(const std::vector<MeasuredPoint> &points) {
   for (const MeasuredPoint &point : points) {
     // A point without cost has no relative error.
     double weight = 1 / std::max(point.seconds, 1e-6 * largest);
-    Row row = rowOf(point.work);
+    Row row = rowOf(point.load);
     for (int i = 0; i < columns; ++i)
       row[i] *= scale[i] > 0 ? weight / scale[i] : 0;
     equations.add(row, weight * point.seconds);
@@ -141,7 +141,7 @@ CostCurve::CostCurve(const std::vector<MeasuredPoint> &points)
     : plane_(fitPlane(points)) {
   std::vector<std::pair<double, double>> measured;
   for (const MeasuredPoint &point : points)
-    measured.emplace_back(onPlane(point.work), point.seconds);
+    measured.emplace_back(onPlane(point.load), point.seconds);
   std::sort(measured.begin(), measured.end());
   std::vector<Block> blocks;
   for (auto [plane, seconds] : measured) {
@@ -163,12 +163,12 @@ CostCurve::CostCurve(const std::vector<MeasuredPoint> &points)
   }
 }
 
-double CostCurve::onPlane(const Work &work) const {
-  return dot(plane_, rowOf(work));
+double CostCurve::onPlane(const Load &load) const {
+  return dot(plane_, rowOf(load));
 }
 
-double CostCurve::seconds(const Work &work) const {
-  double plane = onPlane(work);
+double CostCurve::seconds(const Load &load) const {
+  double plane = onPlane(load);
   auto above =
       std::lower_bound(line_.begin(), line_.end(), plane,
                        [](const auto &at, double x) { return at.first < x; });

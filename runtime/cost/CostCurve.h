@@ -4,12 +4,11 @@
 //
 // Two steps, both monotone, so that more work never costs less:
 //
-// - the *plane* `c0 + c1 tokens + c2 pairs + c3 targets`, all c >= 0, nearest
-// to
-//   the points by the squares of relative errors. It says how the kinds of work
-//   weigh against each other. Of coefficients that the points do not tell apart
-//   (all samples of one length: pairs follow from tokens) the first of tokens,
-//   pairs, targets, c0 stands for the rest.
+// - the *plane* `c0 + c1 queries + c2 pairs + c3 targets`, all c >= 0, nearest
+//   to the points by the squares of relative errors. It says how the counts of a
+//   load weigh against each other. Points do not tell all coefficients apart if,
+//   for example, all samples have one length: pairs then follow from queries. The
+//   first of queries, pairs, targets and c0 stands for the rest.
 // - a line through the points from what the plane says to what was measured, so
 //   that what is not a plane (small micro-batches, caches) is followed as well.
 //   Points that contradict each other, less time for more work, are averaged.
@@ -25,6 +24,8 @@
 #ifndef DYNA_RUNTIME_COST_COSTCURVE_H
 #define DYNA_RUNTIME_COST_COSTCURVE_H
 
+#include "runtime/base/Load.h"
+
 #include <array>
 #include <cstdint>
 #include <utility>
@@ -32,30 +33,34 @@
 
 namespace dyna {
 
-/// What one call of a layer function works on.
-struct Work {
-  int64_t tokens = 0;
-  int64_t pairs = 0; ///< visible (query, key) pairs
-  int64_t targets = 0;
-};
-
+/// Seconds of a call. A curve reads queries, pairs and targets of the load. Its `pairs`
+/// are those that the function computes, without the ones that a mask hides.
 struct MeasuredPoint {
-  Work work;
+  Load load;
   double seconds = 0;
 };
+
+/// Returns the load of a call as tables of costs state it.
+constexpr Load callLoad(int64_t queries, int64_t pairs, int64_t targets) {
+  Load load;
+  load.queries = load.keys = queries;
+  load.pairs = load.causalPairs = pairs;
+  load.targets = targets;
+  return load;
+}
 
 class CostCurve {
 public:
   /// At least one point; nothing is negative, everything finite. O(n log n).
   explicit CostCurve(const std::vector<MeasuredPoint> &points);
 
-  double seconds(const Work &work) const;
+  double seconds(const Load &load) const;
 
-  /// Of tokens, pairs, targets and 1.
+  /// Coefficients of queries, pairs, targets and 1.
   const std::array<double, 4> &plane() const { return plane_; }
 
 private:
-  double onPlane(const Work &work) const;
+  double onPlane(const Load &load) const;
 
   std::array<double, 4> plane_{};
   /// What the plane says and what was measured, both ascending.

@@ -26,19 +26,19 @@ const plan::LayerKind &kindAt(const plan::Manifest &manifest,
   return manifest.kinds(at.kind);
 }
 
-/// Bytes of a tensor; rows that are dealt, as the first rank has them.
-double bytesOf(const plan::TensorSpec &spec, const KindAt &at, int64_t tokens) {
+/// Returns the bytes of a tensor. Of rows that are dealt it has those of the first rank.
+double bytesOf(const plan::TensorSpec &spec, const KindAt &at,
+               const Load &load) {
   double bytes = static_cast<double>(elementBytes(spec.type()));
   for (int64_t size : spec.shape())
     bytes *= static_cast<double>(size);
+  int64_t rows = wholeRows(spec, load);
   if (spec.rows() == plan::TensorSpec::TQ_PART)
-    tokens = dyna_part_size(tokens, at.tp, 0);
-  return spec.rows() == plan::TensorSpec::FIXED
-             ? bytes
-             : bytes * static_cast<double>(tokens);
+    rows = dyna_part_size(rows, at.tp, 0);
+  return bytes * static_cast<double>(rows);
 }
 
-/// What one call works on, by what becomes of it.
+/// Bytes that one call reads and writes, by their use.
 struct CallBytes {
   double parameters = 0; ///< read by a pass
   double gradients = 0;  ///< of parameters that a pass adds to
@@ -49,10 +49,10 @@ struct CallBytes {
 };
 
 CallBytes callBytesOf(const plan::LayerKind &kind, const KindAt &at,
-                      const Model &model, int64_t tokens) {
+                      const Model &model, Load load) {
   CallBytes moved;
   for (const plan::TensorSpec &spec : kind.parameters()) {
-    double bytes = bytesOf(spec, at, 0);
+    double bytes = bytesOf(spec, at, load);
     double elements = bytes / static_cast<double>(elementBytes(spec.type()));
     auto as = [&](plan::ElementType type) {
       return elements * static_cast<double>(elementBytes(type));
@@ -63,17 +63,18 @@ CallBytes callBytesOf(const plan::LayerKind &kind, const KindAt &at,
     moved.copies += spec.type() == model.masterType() ? 0 : bytes;
   }
   moved.gradients = moved.allGradients;
-  moved.input = bytesOf(inputOf(kind), at, tokens);
-  moved.output = bytesOf(outputOf(kind), at, tokens);
+  moved.input = bytesOf(inputOf(kind), at, load);
+  moved.output = bytesOf(outputOf(kind), at, load);
   if (kind.flops_per_token() == 0 && kind.flops_per_part_token() == 0 &&
       kind.flops_per_target() == 0) {
     // Rows are looked up, not all of them read.
     moved.parameters = std::min(moved.parameters, moved.output);
     moved.gradients = std::min(moved.gradients, moved.output);
   }
-  Extent extent{tokens, tokens, 1};
+  // Costs are those of tokens and pairs, however many samples they belong to.
+  load.segments = 1;
   auto tier = [&](const plan::LinearBytes &bytes) {
-    return static_cast<double>(linearBytes(bytes, extent));
+    return static_cast<double>(linearBytes(bytes, load));
   };
   moved.products = tier(kind.tiers(DYNA_TIER_PRODUCTS));
   moved.elementwise = tier(kind.tiers(DYNA_TIER_ELEMENTWISE));
@@ -109,16 +110,16 @@ double bytesMoved(const CallBytes &t, cost::Direction direction, bool hasLoss) {
 /// Forward computes the loss together with its gradients: three products. Tokens
 /// that are dealt are as many as the first rank has.
 double flopsOf(const plan::LayerKind &kind, const KindAt &at,
-               cost::Direction direction, const Work &work) {
-  const int64_t part = dyna_part_size(work.tokens, at.tp, 0);
+               cost::Direction direction, const Load &load) {
+  const int64_t part = dyna_part_size(load.queries, at.tp, 0);
   double layer = static_cast<double>(kind.flops_per_token()) *
-                     static_cast<double>(work.tokens) +
+                     static_cast<double>(load.queries) +
                  static_cast<double>(kind.flops_per_part_token()) *
                      static_cast<double>(part) +
                  static_cast<double>(kind.attention_flops_per_pair()) *
-                     static_cast<double>(work.pairs);
+                     static_cast<double>(load.pairs);
   double loss = static_cast<double>(kind.flops_per_target()) *
-                static_cast<double>(work.targets);
+                static_cast<double>(load.targets);
   switch (direction) {
   case cost::FORWARD:
     return layer + 3 * loss;
@@ -132,7 +133,7 @@ double flopsOf(const plan::LayerKind &kind, const KindAt &at,
     // Kept, scores are element-wise results, and attention is all of these.
     return kind.score_bytes_per_pair() > 0
                ? static_cast<double>(kind.attention_flops_per_pair()) *
-                     static_cast<double>(work.pairs)
+                     static_cast<double>(load.pairs)
                : 0;
   default:
     return 0;
@@ -152,14 +153,6 @@ double scoreBytes(const cost::StoredScores &scores, cost::Direction direction) {
   default:
     return 0; // attention has no weights
   }
-}
-
-/// With the pairs that a query does not see, too: of n visible ones of a sample
-/// with l tokens, 2 n - l.
-Work workOnAllPairs(const plan::LayerKind &kind, Work work) {
-  if (kind.causal())
-    work.pairs = std::max(work.pairs, 2 * work.pairs - work.tokens);
-  return work;
 }
 
 double flopRate(const cost::Device &device, plan::ElementType type) {
@@ -344,14 +337,17 @@ cost::Direction directionOf(int role) {
 }
 
 double CostModel::seconds(const KindAt &at, cost::Direction direction,
-                          const Work &work) const {
+                          const Load &load) const {
   auto found = table_.curves().find(keyOf(at, direction));
-  return found != table_.curves().end() ? found->second.seconds(work)
-                                        : estimate(at, direction, work);
+  if (found == table_.curves().end())
+    return estimate(at, direction, load);
+  Load seen = load;
+  seen.pairs = visiblePairs(model_->manifest().kinds(at.kind), load);
+  return found->second.seconds(seen);
 }
 
 double CostModel::estimate(const KindAt &at, cost::Direction direction,
-                           const Work &work) const {
+                           const Load &load) const {
   const plan::Manifest &manifest = model_->manifest();
   const plan::LayerKind &kind = kindAt(manifest, at);
   const cost::Device &device = table_.device();
@@ -359,13 +355,16 @@ double CostModel::estimate(const KindAt &at, cost::Direction direction,
   if (direction == cost::GRAD_NORM)
     return 0;
   const bool stores = kind.score_bytes_per_pair() > 0 && table_.scores();
-  const Work done = stores ? workOnAllPairs(kind, work) : work;
+  // Kept scores are products of all pairs, hidden ones too.
+  Load done = load;
+  if (!stores)
+    done.pairs = visiblePairs(kind, load);
   double flops =
       flopsOf(kind, at, direction, done) /
       reached(flopRate(device, manifest.compute_type()), device.flops_reach());
   const double rate = reached(device.bytes_per_second(), device.bytes_reach());
-  double bytes = bytesMoved(callBytesOf(kind, at, *model_, work.tokens),
-                            direction, kind.flops_per_target() > 0) /
+  double bytes = bytesMoved(callBytesOf(kind, at, *model_, load), direction,
+                            kind.flops_per_target() > 0) /
                  rate;
   double scores = stores ? static_cast<double>(headsOf(
                                manifest, manifest.kinds(at.kind), kind)) *
@@ -373,11 +372,11 @@ double CostModel::estimate(const KindAt &at, cost::Direction direction,
                                scoreBytes(*table_.scores(), direction) / rate
                          : 0;
   return std::max(flops, bytes) + scores + device.launch_seconds() +
-         estimateExchanges(at, direction, work);
+         estimateExchanges(at, direction, load);
 }
 
 double CostModel::estimateExchanges(const KindAt &at, cost::Direction direction,
-                                    const Work &work) const {
+                                    const Load &load) const {
   const plan::Manifest &manifest = model_->manifest();
   const plan::LayerKind &kind = kindAt(manifest, at);
   int role = roleOf(direction);
@@ -386,19 +385,23 @@ double CostModel::estimateExchanges(const KindAt &at, cost::Direction direction,
   double seconds = 0;
   for (const plan::LayerExchange &exchange : kind.roles(role).exchanges()) {
     // What is repeated for chunks of targets has a latency for each.
-    int64_t tokens = exchange.per_chunk() ? work.targets : work.tokens;
     const int64_t chunk = headChunkRows(manifest.target());
-    int64_t times = exchange.per_chunk() ? (tokens + chunk - 1) / chunk : 1;
+    int64_t times =
+        exchange.per_chunk() ? (load.targets + chunk - 1) / chunk : 1;
     int ranks = groupSize(manifest, at.tp, exchange.group());
     GroupShape shape{ranks,
                      at.perNode > 0 ? std::min(ranks, at.perNode) : ranks};
     for (const plan::LayerExchange::Tensor &tensor : exchange.tensors()) {
-      double rows = static_cast<double>(tokens);
+      double queries = static_cast<double>(exchange.per_chunk() ? load.targets
+                                                                : load.queries);
       if (tensor.dealt_group() != 0)
-        rows /= groupSize(manifest, at.tp, tensor.dealt_group());
-      double perToken = static_cast<double>(tensor.bytes().tq());
+        queries /= groupSize(manifest, at.tp, tensor.dealt_group());
+      double rows = static_cast<double>(tensor.bytes().tq()) * queries;
+      if (!exchange.per_chunk())
+        rows += static_cast<double>(tensor.bytes().tkv() * load.keys +
+                                    tensor.bytes().s() * load.segments);
       double bytes = times > 0
-                         ? perToken * rows / static_cast<double>(times) +
+                         ? rows / static_cast<double>(times) +
                                static_cast<double>(tensor.bytes().constant())
                          : 0;
       seconds += static_cast<double>(times) *

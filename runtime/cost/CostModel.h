@@ -57,9 +57,10 @@ public:
   const Model &model() const { return *model_; }
   const CostTable &table() const { return table_; }
 
-  /// Of one call. A degree that was not compiled costs as tp=1 does.
+  /// Returns the seconds of one call. A degree that was not compiled costs as much as
+  /// tp=1.
   double seconds(const KindAt &at, cost::Direction direction,
-                 const Work &work) const;
+                 const Load &load) const;
   bool isMeasured(const KindAt &at, cost::Direction direction) const {
     return table_.curves().count(keyOf(at, direction)) > 0;
   }
@@ -70,10 +71,10 @@ public:
   /// The same as a line for people; empty: there is nothing to say.
   std::string describeOtherType() const;
   double estimate(const KindAt &at, cost::Direction direction,
-                  const Work &work) const;
-  /// Of that, what ranks exchange inside of the function.
+                  const Load &load) const;
+  /// Returns the part of `estimate` that ranks exchange inside of the function.
   double estimateExchanges(const KindAt &at, cost::Direction direction,
-                           const Work &work) const;
+                           const Load &load) const;
   /// Matrix-product flops per second of a device in the model's compute type, at
   /// its full rate.
   double peakFlopRate() const;

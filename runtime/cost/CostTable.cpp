@@ -168,7 +168,7 @@ bool isFarMore(double seconds, double others) {
 /// The number of a point that the curve is far off, or -1.
 int farOff(const CostCurve &curve, const std::vector<MeasuredPoint> &points) {
   for (size_t i = 0; i < points.size(); ++i) {
-    const double expected = curve.seconds(points[i].work);
+    const double expected = curve.seconds(points[i].load);
     if (isFarMore(points[i].seconds, expected) ||
         isFarMore(expected, points[i].seconds))
       return static_cast<int>(i);
@@ -176,14 +176,14 @@ int farOff(const CostCurve &curve, const std::vector<MeasuredPoint> &points) {
   return -1;
 }
 
-bool isNoMore(const Work &a, const Work &b) {
-  return a.tokens <= b.tokens && a.pairs <= b.pairs && a.targets <= b.targets;
+bool isNoMore(const Load &a, const Load &b) {
+  return a.queries <= b.queries && a.pairs <= b.pairs && a.targets <= b.targets;
 }
 
 std::string describePoint(const std::vector<MeasuredPoint> &points, size_t i) {
-  const Work &work = points[i].work;
+  const Load &load = points[i].load;
   return formatText("point %d (tokens %d, pairs %d, targets %d)", i + 1,
-                    work.tokens, work.pairs, work.targets);
+                    load.queries, load.pairs, load.targets);
 }
 
 /// Of the points of which one takes far longer than another with more work the one
@@ -196,7 +196,7 @@ std::string describeContradiction(const std::vector<MeasuredPoint> &points) {
   std::vector<int> others(points.size(), 0), other(points.size(), -1);
   for (size_t i = 0; i < points.size(); ++i)
     for (size_t j = 0; j < points.size(); ++j)
-      if (i != j && isNoMore(points[i].work, points[j].work) &&
+      if (i != j && isNoMore(points[i].load, points[j].load) &&
           isFarMore(points[i].seconds, points[j].seconds)) {
         ++others[i], ++others[j];
         other[i] = static_cast<int>(j), other[j] = static_cast<int>(i);
@@ -257,8 +257,8 @@ Status CostTable::add(const cost::Entry &entry, int index) {
           "with %g and %g seconds: keep one of them",
           same->second, points.size() + 1, point.tokens(), point.pairs(),
           point.targets(), points[same->second - 1].seconds, point.seconds()));
-    points.push_back(
-        {{point.tokens(), point.pairs(), point.targets()}, point.seconds()});
+    points.push_back({callLoad(point.tokens(), point.pairs(), point.targets()),
+                      point.seconds()});
   }
   CostCurve curve(points);
   if (int i = farOff(curve, points); i >= 0) {
@@ -266,7 +266,7 @@ Status CostTable::add(const cost::Entry &entry, int index) {
     if (what.empty())
       what = formatText("%s takes %g seconds, but the other points say %g",
                         describePoint(points, i), points[i].seconds,
-                        curve.seconds(points[i].work));
+                        curve.seconds(points[i].load));
     return refuse(what + ": more work cannot take that much less time, measure "
                          "again");
   }

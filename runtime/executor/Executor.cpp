@@ -504,20 +504,19 @@ double Executor::formulaFlops(const Run &run, const Instruction &i) const {
     return 0;
   const plan::LayerKind &kind = run.view().kind(i.layer);
   const plan::LayerKind::Role &role = kind.roles(roleOf(i));
-  const Staging &staging = run.staging[i.microBatch];
+  const Load &load = run.staging[i.microBatch].load;
   double perTarget = static_cast<double>(role.flops_per_target());
   if (int slot = kind.target_table();
       perTarget > 0 && slot < kind.parameters_size())
     perTarget *= static_cast<double>(run.view().rows(
                      run.view().layer(i.layer).parameters(slot))) /
                  static_cast<double>(kind.parameters(slot).shape(0));
-  return static_cast<double>(role.flops_per_token()) * staging.extent.tq +
+  return static_cast<double>(role.flops_per_token()) * load.queries +
          static_cast<double>(role.flops_per_part_token()) *
-             run.view().partTokens(staging.extent) +
-         static_cast<double>(role.flops_per_pair()) * staging.pairs +
-         static_cast<double>(role.flops_per_causal_pair()) *
-             staging.causalPairs +
-         std::round(perTarget) * staging.targets;
+             run.view().partTokens(load) +
+         static_cast<double>(role.flops_per_pair()) * load.pairs +
+         static_cast<double>(role.flops_per_causal_pair()) * load.causalPairs +
+         std::round(perTarget) * load.targets;
 }
 
 } // namespace dyna

@@ -33,7 +33,7 @@ static dyna_saved savedOf(const Run &run, const Instruction &i) {
       &dyna_saved::input, &dyna_saved::products, &dyna_saved::elementwise,
       &dyna_saved::deferred};
   static_assert(std::size(fields) == DYNA_TIER_COUNT);
-  const BatchExtent &extent = run.blocks.extent(i.microBatch);
+  const Load &load = run.blocks.load(i.microBatch);
   plan::Recompute mode = run.blocks.mode(i.microBatch, i.layer);
   bool defers =
       run.blocks.split(i.microBatch, i.layer) && i.op != Instruction::FORWARD;
@@ -46,29 +46,36 @@ static dyna_saved savedOf(const Run &run, const Instruction &i) {
       continue;
     int64_t &place = keepsTier(mode, tier) ? kept : late;
     saved.*fields[tier] = run.machine.dynamic(place);
-    place += run.view().tierBytes(i.layer, tier, extent);
+    place += run.view().tierBytes(i.layer, tier, load);
   }
   return saved;
 }
 
-/// What the manifest says that a function exchanges in this micro-batch.
+/// Returns the queries that have a target, as a load of their own.
+static Load targetRows(const Load &load) {
+  Load rows;
+  rows.queries = rows.targets = load.targets;
+  return rows;
+}
+
+/// Returns the exchanges that the manifest states for a function in this micro-batch.
 static Traffic statedExchanges(const Run &run, const Instruction &i) {
   Traffic stated;
   for (const plan::LayerExchange &exchange :
        run.view().exchanges(i.layer, roleOf(i))) {
-    const Staging &staging = run.staging[i.microBatch];
+    const Load &load = run.staging[i.microBatch].load;
     const int64_t chunk = headChunkRows(run.seat.model().manifest().target());
     bool perChunk = exchange.per_chunk();
-    int64_t times = perChunk ? (staging.targets + chunk - 1) / chunk : 1;
+    int64_t times = perChunk ? (load.targets + chunk - 1) / chunk : 1;
     stated.collectiveCalls += times;
     for (const plan::LayerExchange::Tensor &tensor : exchange.tensors()) {
-      int64_t rows = perChunk ? staging.targets : staging.extent.tq;
+      Load rows = perChunk ? targetRows(load) : load;
       if (const dyna_group &group = run.seat.groups()[tensor.dealt_group()];
           tensor.dealt_group() != 0)
-        rows = dyna_part_size(rows, group.size, group.index);
+        rows.queries = dyna_part_size(rows.queries, group.size, group.index);
       stated.collectives[tensor.kind()] += times;
-      stated.wholeBytes +=
-          rows * tensor.bytes().tq() + times * tensor.bytes().constant();
+      stated.wholeBytes += formulaOf(tensor.bytes()).ofRows(rows) +
+                           times * tensor.bytes().constant();
     }
   }
   return stated;
@@ -141,19 +148,20 @@ static Status load(Run &run, const Instruction &i) {
 
 static Status callForward(Run &run, const Instruction &i) {
   int m = i.microBatch;
-  const Extent &extent = run.blocks.extent(m);
+  const Load &load = run.blocks.load(m);
   const plan::LayerKind &kind = run.view().kind(i.layer);
   const BatchLayout &batch = run.staging[m].layout;
   int64_t batchPlace = run.place(Operand::Batch);
   bool last = run.view().givesLoss(i.layer);
   std::vector<dyna_tensor> in = {
-      {run.block(Operand::Kept), run.view().rowsOf(inputOf(kind), extent)}};
+      {run.block(Operand::Kept), run.view().rowsOf(inputOf(kind), load)}};
   if (last)
-    in.push_back({run.machine.dynamic(batchPlace + batch.targets), extent.tq});
+    in.push_back(
+        {run.machine.dynamic(batchPlace + batch.targets), load.queries});
   std::vector<dyna_tensor> out = {
       last ? dyna_tensor{run.machine.result(run.lossIndex(m)), 1}
            : dyna_tensor{run.block(Operand::Next),
-                         run.view().rowsOf(outputOf(kind), extent)}};
+                         run.view().rowsOf(outputOf(kind), load)}};
   std::vector<dyna_tensor> grads;
   if (writes(i.op, ParameterUse::UsedGradients))
     grads = run.seat.gradients(i.layer);
@@ -161,7 +169,7 @@ static Status callForward(Run &run, const Instruction &i) {
 }
 
 static Status callBackward(Run &run, const Instruction &i) {
-  const Extent &extent = run.blocks.extent(i.microBatch);
+  const Load &load = run.blocks.load(i.microBatch);
   const plan::LayerKind &kind = run.view().kind(i.layer);
   dyna_tensor none = {nullptr, 0};
   bool weight = i.op == Instruction::BACKWARD_WEIGHT;
@@ -169,11 +177,11 @@ static Status callBackward(Run &run, const Instruction &i) {
   bool hasOut = !weight && !run.view().takesTokens(i.layer);
   std::vector<dyna_tensor> in = {
       hasIn ? dyna_tensor{run.block(Operand::NextGradient),
-                          run.view().rowsOf(outputOf(kind), extent)}
+                          run.view().rowsOf(outputOf(kind), load)}
             : none};
   std::vector<dyna_tensor> out = {
       hasOut ? dyna_tensor{run.block(Operand::Gradient),
-                           run.view().rowsOf(inputOf(kind), extent)}
+                           run.view().rowsOf(inputOf(kind), load)}
              : none};
   std::vector<dyna_tensor> grads;
   if (writes(i.op, ParameterUse::UsedGradients))

@@ -5,7 +5,7 @@
 #include "runtime/executor/Staging.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/plan/program/SegmentLoad.h"
 
 #include <algorithm>
 #include <array>
@@ -78,7 +78,7 @@ int64_t makeRuns(const Key *keys, int64_t count, int32_t *rows,
 /// The tables that there is room for, from what has been staged.
 void addTables(Staging &staging) {
   const BatchLayout &layout = staging.layout;
-  const int64_t rows = staging.extent.tq;
+  const int64_t rows = staging.load.queries;
   unsigned char *batch = staging.batch.data();
   auto table = [&](int64_t offset) {
     return reinterpret_cast<int32_t *>(batch + offset);
@@ -87,9 +87,9 @@ void addTables(Staging &staging) {
     const auto *segments =
         reinterpret_cast<const dyna_segment *>(batch + layout.segments);
     int32_t *offsets = table(layout.offsets);
-    for (int64_t i = 0; i < staging.extent.s; ++i)
+    for (int64_t i = 0; i < staging.load.segments; ++i)
       offsets[i] = static_cast<int32_t>(segments[i].q_begin);
-    offsets[staging.extent.s] = static_cast<int32_t>(rows);
+    offsets[staging.load.segments] = static_cast<int32_t>(rows);
   }
   if (layout.tokenRuns.rows >= 0)
     staging.tokenRuns =
@@ -114,9 +114,9 @@ StatusOr<Staging> stage(const Model &model, const plan::MicroBatch &microBatch,
                         const std::vector<int64_t> &samples,
                         const MiniBatch &miniBatch) {
   Staging staging;
-  staging.extent = extentOf(microBatch);
-  staging.layout = batchLayout(staging.extent, model.batchTables());
-  staging.tokens.resize(staging.extent.tq);
+  staging.load = loadOf(microBatch);
+  staging.layout = batchLayout(staging.load, model.batchTables());
+  staging.tokens.resize(staging.load.queries);
   staging.batch.resize(staging.layout.bytes, 0);
   unsigned char *batch = staging.batch.data();
   auto *targets = reinterpret_cast<int32_t *>(batch + staging.layout.targets);
@@ -142,11 +142,10 @@ StatusOr<Staging> stage(const Model &model, const plan::MicroBatch &microBatch,
       targets[row + i] = target;
       rowSample[row + i] = sample.id;
       rowPosition[row + i] = position;
-      staging.targets += target != ignoreTarget;
+      staging.load.targets += target != ignoreTarget;
     }
-    staging.longest = std::max(staging.longest, length);
-    staging.pairs += length * length;
-    staging.causalPairs += length * (length + 1) / 2;
+    staging.longestQuery = std::max(staging.longestQuery, length);
+    staging.longestKey = std::max(staging.longestKey, length);
     row += length;
   }
   addTables(staging);
@@ -171,14 +170,15 @@ dyna_segments segmentsAt(const Staging &staging, const void *address) {
   at(segments.data, layout.segments);
   at(segments.row_sample, layout.rowSample);
   at(segments.row_position, layout.rowPosition);
-  segments.count = staging.extent.s;
-  segments.tq = staging.extent.tq;
-  segments.tkv = staging.extent.tkv;
-  segments.longest_query = segments.longest_key = staging.longest;
-  segments.targets = staging.targets;
-  segments.pairs = staging.pairs;
-  segments.causal_pairs = staging.causalPairs;
-  segments.keys_are_queries = 1; // `stage` makes no others
+  segments.count = staging.load.segments;
+  segments.tq = staging.load.queries;
+  segments.tkv = staging.load.keys;
+  segments.longest_query = staging.longestQuery;
+  segments.longest_key = staging.longestKey;
+  segments.targets = staging.load.targets;
+  segments.pairs = staging.load.pairs;
+  segments.causal_pairs = staging.load.causalPairs;
+  segments.keys_are_queries = 1; // `stage` lays out whole samples only
   at(segments.offsets, layout.offsets);
   runsAt(segments.token_runs, layout.tokenRuns, staging.tokenRuns);
   runsAt(segments.position_runs, layout.positionRuns, staging.positionRuns);

@@ -14,19 +14,17 @@
 
 namespace dyna {
 
-/// The host's side of LOAD: what is copied to the device, with the tables that the
-/// model's code asks for.
+/// A micro-batch on the host, before LOAD copies it to the device. It has the tables
+/// that the model's code asks for.
 struct Staging {
   std::vector<int32_t> tokens;
   std::vector<unsigned char> batch; ///< as BatchLayout says
   BatchLayout layout;
-  Extent extent;
-  int64_t longest = 0;      ///< tokens of the longest segment
-  int64_t targets = 0;      ///< that are in the loss
-  int64_t pairs = 0;        ///< of a query and a key of its segment
-  int64_t causalPairs = 0;  ///< those whose key is not after the query
-  int64_t tokenRuns = 0;    ///< where there is a table of them
-  int64_t positionRuns = 0; ///< the same
+  Load load;
+  /// Queries and keys of the segment that has the most of them.
+  int64_t longestQuery = 0, longestKey = 0;
+  /// Lengths of these tables, if the model's code asks for them.
+  int64_t tokenRuns = 0, positionRuns = 0;
 };
 
 /// Lays the samples of a micro-batch end to end. A sample with a longer segment is
@@ -39,11 +37,11 @@ StatusOr<Staging> stage(const Model &model, const plan::MicroBatch &microBatch,
                         const std::vector<int64_t> &samples,
                         const MiniBatch &miniBatch);
 
-/// What layer functions are told of it when `batch` has been copied to the
-/// device's memory at `address`.
+/// Returns the segments for layer functions, if `batch` was copied to the device's
+/// memory at `address`.
 dyna_segments segmentsAt(const Staging &staging, const void *address);
 
-/// Targets of a mini-batch that are in the loss, counted.
+/// Counts the targets of a mini-batch that are in the loss.
 int64_t countTargets(const MiniBatch &miniBatch);
 
 } // namespace dyna

@@ -5,6 +5,7 @@
 #include "runtime/sim/PlanWork.h"
 
 #include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/plan/program/SegmentLoad.h"
 
 #include <algorithm>
 #include <cmath>
@@ -27,13 +28,17 @@ public:
       exchanges_[number] = exchangeOf(static_cast<Instruction::Op>(number));
     int64_t tokens = 0;
     for (const plan::MicroBatch &microBatch : plan.microBatches) {
-      extents_.push_back(extentOf(microBatch));
-      tokens += extents_.back().tq;
+      loads_.push_back(loadOf(microBatch));
+      tokens += loads_.back().queries;
     }
     // A plan may say more than there are, or none; nobody has proven it here.
     if (plan.targetTokens > 0 && plan.targetTokens < tokens)
       targetShare_ =
           static_cast<double>(plan.targetTokens) / static_cast<double>(tokens);
+    // A plan says how many tokens have a target, but not which ones.
+    for (Load &load : loads_)
+      load.targets =
+          std::llround(targetShare_ * static_cast<double>(load.queries));
     for (int layer = 0; layer < graph.model().layers(); ++layer)
       stageOf_.push_back(graph.stageOf(layer));
     messages_.assign(static_cast<size_t>(plan.microBatchCount()) *
@@ -78,7 +83,7 @@ private:
     perNode_ = cluster_.shapeOf(shards).perNode;
     seconds_ = &secondsOf_[perNode_];
     if (seconds_->empty())
-      seconds_->assign((extents_.size() + 1) * kinds() * directions, unknown);
+      seconds_->assign((loads_.size() + 1) * kinds() * directions, unknown);
   }
 
   size_t kinds() const {
@@ -146,26 +151,13 @@ private:
     const int kind = view_->layer(i.layer).kind();
     KindAt at{kind, strategy_.tp, strategy_.sp, perNode_};
     const bool isOfParameters = !isPerMicroBatch(i.op);
-    const size_t row = isOfParameters ? extents_.size() : i.microBatch;
+    const size_t row = isOfParameters ? loads_.size() : i.microBatch;
     double &known =
         (*seconds_)[(row * kinds() + kind) * directions + direction];
     if (known == unknown)
-      known =
-          costs_.seconds(at, direction, isOfParameters ? Work() : workOf(i));
+      known = costs_.seconds(at, direction,
+                             isOfParameters ? Load() : loads_[i.microBatch]);
     return isOfParameters ? known * updatedShare(i.layer) : known;
-  }
-
-  Work workOf(const Instruction &i) const {
-    Work work;
-    for (const plan::Segment &segment :
-         plan_.microBatches[i.microBatch].segments) {
-      work.tokens += segment.length;
-      work.pairs += visiblePairs(view_->kind(i.layer), segment.length);
-    }
-    // No plan says which tokens have one, but how many have.
-    work.targets =
-        std::llround(targetShare_ * static_cast<double>(work.tokens));
-    return work;
   }
 
   /// Of the rows that the layer updates, those of this rank (ZeRO): the graph's
@@ -262,7 +254,7 @@ private:
     message.layer = i.layer;
     message.microBatch = i.microBatch;
     message.bytes =
-        graph_.replicaView(from).messageBytes(i.layer, extents_[i.microBatch]);
+        graph_.replicaView(from).messageBytes(i.layer, loads_[i.microBatch]);
     message.leavesNode = cluster_.nodeOf(from) != cluster_.nodeOf(to);
     message.latency = cluster_.messageSeconds(from, to, 0);
     message.seconds =
@@ -378,9 +370,9 @@ private:
   const Strategy &strategy_;
   static constexpr size_t directions = cost::Direction_ARRAYSIZE;
   ExchangeOp exchanges_[Instruction::Op_MAX + 1];
-  std::vector<Extent> extents_; ///< of micro-batches
-  double targetShare_ = 1;      ///< of all tokens, those in the loss
-  std::vector<int> stageOf_;    ///< of layers
+  std::vector<Load> loads_;  ///< of micro-batches
+  double targetShare_ = 1;   ///< of all tokens, those in the loss
+  std::vector<int> stageOf_; ///< of layers
   // Numbers of transfers, `none` for those that nobody has come to.
   std::vector<int> messages_; ///< [micro-batch][later stage][gradient][shard]
   std::vector<std::vector<int>> meetings_; ///< [replica * stages + stage]

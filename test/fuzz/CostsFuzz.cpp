@@ -54,8 +54,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
            {cost::FORWARD, cost::BACKWARD, cost::UPDATE}) {
         double before = 0;
         for (int64_t tokens : {0, 1, 100, 4096, 1 << 20}) {
-          Work work{tokens, tokens * (tokens + 1) / 2, tokens};
-          double seconds = costs->seconds({kind, tp, false}, direction, work);
+          Load load = loadOfSample(tokens);
+          load.targets = tokens;
+          double seconds = costs->seconds({kind, tp, false}, direction, load);
           require(std::isfinite(seconds) && seconds >= 0,
                   "seconds are finite and not negative");
           require(seconds >= before * (1 - 1e-9), "more work costs no less");

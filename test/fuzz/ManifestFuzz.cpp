@@ -25,23 +25,23 @@ void useModel(const Model &model) {
     require(model.findParameter(view.parameter(p).name()) == p,
             "parameters are found by name");
   }
-  Extent extent;
-  extent.tq = extent.tkv = 4096;
-  extent.s = 64;
+  Load load;
+  load.queries = load.keys = 4096;
+  load.segments = 64;
   for (int l = 0; l < view.layers(); ++l) {
-    require(view.inputBytes(l, extent) >= 0, "input bytes");
-    require(view.gradientBytes(l, extent) >= 0, "gradient bytes");
+    require(view.inputBytes(l, load) >= 0, "input bytes");
+    require(view.gradientBytes(l, load) >= 0, "gradient bytes");
     for (plan::Recompute mode :
          {plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE,
           plan::RECOMPUTE_FULL}) {
       plan::Recompute nearest = nearestMode(view.kind(l), mode);
-      require(view.keptBytes(l, nearest, extent) >= 0, "kept bytes");
-      require(
-          view.lateBytes(l, nearest, splitsBackward(view.kind(l)), extent) >= 0,
-          "late bytes");
+      require(view.keptBytes(l, nearest, load) >= 0, "kept bytes");
+      require(view.lateBytes(l, nearest, splitsBackward(view.kind(l)), load) >=
+                  0,
+              "late bytes");
     }
     for (int role = 0; role < DYNA_ROLE_COUNT; ++role)
-      require(view.workspaceBytes(l, role, extent) >= 0, "workspace bytes");
+      require(view.workspaceBytes(l, role, load) >= 0, "workspace bytes");
   }
   require(!describeManifest(model, 64).empty(), "descriptions");
   require(!manifestToJson(model).empty(), "descriptions for tools");

@@ -122,7 +122,7 @@ std::string degreesText(const Model &model) {
 
 std::string memoryText(const Model &model, int64_t tokens) {
   const RankView view = RankView::whole(model);
-  Extent extent{tokens, tokens, 1};
+  const Load load = loadOfSample(tokens);
   PersistentLayout persistent = persistentLayout(view);
   std::string text =
       formatText("memory\n  parameters, gradients, optimizer state: %s\n",
@@ -136,8 +136,8 @@ std::string memoryText(const Model &model, int64_t tokens) {
     for (int l = 0; l < view.layers(); ++l) {
       auto nearest =
           nearestMode(view.kind(l), static_cast<plan::Recompute>(mode));
-      kept += view.keptBytes(l, nearest, extent);
-      late = std::max(late, view.lateBytes(l, nearest, false, extent));
+      kept += view.keptBytes(l, nearest, load);
+      late = std::max(late, view.lateBytes(l, nearest, false, load));
     }
     text += formatText("    recompute %-10s %12s, and %s once\n", names[mode],
                        formatBytes(kept), formatBytes(late));
@@ -146,7 +146,7 @@ std::string memoryText(const Model &model, int64_t tokens) {
   for (int l = 0; l < view.layers(); ++l)
     for (int role = 0; role < DYNA_ROLE_COUNT; ++role)
       if (view.hasRole(l, role))
-        workspace = std::max(workspace, view.workspaceBytes(l, role, extent));
+        workspace = std::max(workspace, view.workspaceBytes(l, role, load));
   text += formatText("  workspace: %s\n", formatBytes(workspace));
   return text;
 }

@@ -86,15 +86,15 @@ PersistentLayout persistentLayout(const RankView &view, Persistent persistent,
   return layout;
 }
 
-BatchLayout batchLayout(const Extent &extent, uint32_t tables) {
+BatchLayout batchLayout(const Load &load, uint32_t tables) {
   BatchLayout layout;
   auto place = [&](int64_t bytes) {
     int64_t offset = layout.bytes;
     layout.bytes += dyna_align_block(bytes);
     return offset;
   };
-  const int64_t rows = dyna_round_rows(extent.tq);
-  const int64_t segments = dyna_round_rows(extent.s);
+  const int64_t rows = dyna_round_rows(load.queries);
+  const int64_t segments = dyna_round_rows(load.segments);
   layout.targets = place(4 * rows);
   layout.segments = place(sizeof(dyna_segment) * segments);
   layout.rowSample = place(8 * rows);

@@ -90,7 +90,7 @@ struct BatchLayout {
 };
 
 /// `tables`: those that compiled code asks for (DYNA_BATCH_*).
-BatchLayout batchLayout(const Extent &extent, uint32_t tables);
+BatchLayout batchLayout(const Load &load, uint32_t tables);
 
 } // namespace dyna
 

@@ -6,6 +6,7 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/plan/graph/PersistentLayout.h"
+#include "runtime/plan/program/SegmentLoad.h"
 
 #include <algorithm>
 
@@ -60,17 +61,6 @@ std::string describeBlock(const BlockName &name) {
   return text;
 }
 
-BatchExtent extentOf(const plan::MicroBatch &microBatch) {
-  BatchExtent extent;
-  for (const plan::Segment &segment : microBatch.segments) {
-    extent.tq += segment.length;
-    extent.pairs += segment.length * segment.length;
-  }
-  extent.tkv = extent.tq;
-  extent.s = static_cast<int64_t>(microBatch.segments.size());
-  return extent;
-}
-
 std::vector<std::vector<int>> microBatchesOfReplicas(const plan::Plan &plan,
                                                      int replicas) {
   std::vector<std::vector<int>> own(replicas);
@@ -81,7 +71,7 @@ std::vector<std::vector<int>> microBatchesOfReplicas(const plan::Plan &plan,
 
 ProgramBlocks::ProgramBlocks(const RankView &view, const plan::Plan &plan,
                              const plan::RankProgram &program,
-                             const BatchExtent *largest)
+                             const Load *largest)
     : view_(view) {
   collectFacts(plan, program, largest);
   begins_.reserve(program.instructions.size() + 1);
@@ -104,7 +94,7 @@ ProgramBlocks::ProgramBlocks(const RankView &view, const plan::Plan &plan,
 
 void ProgramBlocks::collectFacts(const plan::Plan &plan,
                                  const plan::RankProgram &program,
-                                 const BatchExtent *largest) {
+                                 const Load *largest) {
   for (int index = 0; index < program.count(); ++index) {
     const Instruction &i = program.instructions[index];
     if (!isPerMicroBatch(i.op))
@@ -113,8 +103,8 @@ void ProgramBlocks::collectFacts(const plan::Plan &plan,
     if (microBatch.layers.empty()) {
       microBatch.layers.resize(view_.layers());
       microBatch.present.assign(presentCount(), -1);
-      microBatch.extent =
-          largest ? *largest : extentOf(plan.microBatches[i.microBatch]);
+      microBatch.load =
+          largest ? *largest : loadOf(plan.microBatches[i.microBatch]);
     }
     if (!exchangeOf(i.op).isMessage())
       microBatch.lastInstruction = index;
@@ -143,12 +133,11 @@ int64_t ProgramBlocks::keptBytes(const Current &current, int layer) const {
     return 0; // the loss is a result of the machine
   // What goes to the next stage; an input comes to the first one alone.
   if (!view_.hasLayer(layer))
-    return current.i.op == Instruction::LOAD
-               ? 0
-               : view_.inputBytes(layer, m.extent);
+    return current.i.op == Instruction::LOAD ? 0
+                                             : view_.inputBytes(layer, m.load);
   if (m.layers[layer].evaluated)
-    return view_.inputBytes(layer, m.extent);
-  return view_.keptBytes(layer, m.layers[layer].mode, m.extent);
+    return view_.inputBytes(layer, m.load);
+  return view_.keptBytes(layer, m.layers[layer].mode, m.load);
 }
 
 int64_t ProgramBlocks::lateBytes(const Current &current, int layer) const {
@@ -156,14 +145,14 @@ int64_t ProgramBlocks::lateBytes(const Current &current, int layer) const {
   const Facts &facts = m.layers[layer];
   return view_.lateBytes(layer, facts.mode,
                          facts.split && current.i.op != Instruction::FORWARD,
-                         m.extent);
+                         m.load);
 }
 
 /// 0: there is no such block.
 int64_t ProgramBlocks::bytesOf(const Current &current,
                                const BlockName &name) const {
   const Instruction &i = current.i;
-  const BatchExtent &extent = current.microBatch.extent;
+  const Load &load = current.microBatch.load;
   int layer = name.layer;
   switch (name.kind) {
 #define DYNA_BLOCK_KIND(name, text, key, bytes)                                \

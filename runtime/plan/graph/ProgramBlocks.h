@@ -61,21 +61,19 @@ struct BlockUse {
   bool isThereAlready = false;
 };
 
-/// Query tokens, key/value tokens, segments and pairs of a micro-batch.
-BatchExtent extentOf(const plan::MicroBatch &microBatch);
-
-/// The micro-batches of each replica, in order; all must be of one.
+/// Returns the micro-batches of each replica, in order. Each micro-batch must name one
+/// of `replicas`.
 std::vector<std::vector<int>> microBatchesOfReplicas(const plan::Plan &plan,
                                                      int replicas);
 
 class ProgramBlocks {
 public:
   /// Layers and micro-batches of all instructions must be in range. `view` must
-  /// outlive this object. With `largest`, every micro-batch is counted with that
-  /// extent instead of its own. Linear in the number of instructions.
+  /// outlive this object. With `largest`, every micro-batch has that load instead of
+  /// its own. Linear in the number of instructions.
   ProgramBlocks(const RankView &view, const plan::Plan &plan,
                 const plan::RankProgram &program,
-                const BatchExtent *largest = nullptr);
+                const Load *largest = nullptr);
 
   const std::vector<Block> &blocks() const { return blocks_; }
 
@@ -95,9 +93,9 @@ public:
   std::vector<int64_t>
   liveBytes(std::optional<BlockKind> kind = std::nullopt) const;
 
-  /// Of a micro-batch that the program names.
-  const BatchExtent &extent(int microBatch) const {
-    return microBatches_.at(microBatch).extent;
+  /// Returns the load of a micro-batch that the program names.
+  const Load &load(int microBatch) const {
+    return microBatches_.at(microBatch).load;
   }
   /// What FORWARD of this layer keeps.
   plan::Recompute mode(int microBatch, int layer) const {
@@ -115,7 +113,7 @@ private:
     bool evaluated = false;
   };
   struct MicroBatch {
-    BatchExtent extent;
+    Load load;
     int lastInstruction = -1; ///< that is no message
     std::vector<Facts> layers;
     /// The numbers of the blocks that are there, -1 for those that are not;
@@ -132,7 +130,7 @@ private:
     return microBatches_.at(microBatch).layers[layer];
   }
   void collectFacts(const plan::Plan &plan, const plan::RankProgram &program,
-                    const BatchExtent *largest);
+                    const Load *largest);
   BlockName nameOf(const plan::Instruction &i, Operand operand) const;
   int64_t bytesOf(const Current &current, const BlockName &name) const;
   int64_t keptBytes(const Current &current, int layer) const;

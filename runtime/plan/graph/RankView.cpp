@@ -66,17 +66,16 @@ std::vector<int> RankView::sharedSlots(int index) const {
   return slots;
 }
 
-int64_t RankView::partTokens(const Extent &extent) const {
-  return dyna_part_size(extent.tq, part_.tp, part_.shard);
+int64_t RankView::partTokens(const Load &load) const {
+  return dyna_part_size(load.queries, part_.tp, part_.shard);
 }
 
-int64_t RankView::rowsOf(const plan::TensorSpec &spec,
-                         const Extent &extent) const {
-  return spec.rows() == plan::TensorSpec::TQ_PART ? partTokens(extent)
-                                                  : extent.tq;
+int64_t RankView::rowsOf(const plan::TensorSpec &spec, const Load &load) const {
+  return spec.rows() == plan::TensorSpec::TQ_PART ? partTokens(load)
+                                                  : wholeRows(spec, load);
 }
 
-/// Bytes of a row of the layer's input.
+/// Returns the bytes of one row of the layer's input.
 static int64_t inputRowBytes(const plan::LayerKind &kind) {
   const plan::TensorSpec &input = inputOf(kind);
   int64_t bytes = elementBytes(input.type());
@@ -85,33 +84,37 @@ static int64_t inputRowBytes(const plan::LayerKind &kind) {
   return bytes;
 }
 
-int64_t RankView::messageBytes(int layer, const Extent &extent) const {
-  return inputRowBytes(kind(layer)) * rowsOf(inputOf(kind(layer)), extent);
+int64_t RankView::messageBytes(int layer, const Load &load) const {
+  return inputRowBytes(kind(layer)) * rowsOf(inputOf(kind(layer)), load);
 }
 
-/// Ranks that hold fewer rows of a part have the memory of those with more.
-int64_t RankView::gradientBytes(int layer, const Extent &extent) const {
+/// A rank with fewer rows of a part has the memory of the first rank, which has the
+/// most.
+int64_t RankView::gradientBytes(int layer, const Load &load) const {
   if (takesTokens(layer))
     return 0;
-  bool part = inputOf(kind(layer)).rows() == plan::TensorSpec::TQ_PART;
-  int64_t rows = part ? dyna_part_size(extent.tq, part_.tp, 0) : extent.tq;
+  const plan::TensorSpec &input = inputOf(kind(layer));
+  const int64_t all = wholeRows(input, load);
+  const int64_t rows = input.rows() == plan::TensorSpec::TQ_PART
+                           ? dyna_part_size(all, part_.tp, 0)
+                           : all;
   return dyna_align_block(inputRowBytes(kind(layer)) * dyna_round_rows(rows));
 }
 
 int64_t RankView::keptBytes(int layer, plan::Recompute mode,
-                            const BatchExtent &extent) const {
+                            const Load &load) const {
   int64_t bytes = 0;
   for (int tier = 0; keepsTier(mode, tier); ++tier)
-    bytes += tierBytes(layer, tier, extent);
+    bytes += tierBytes(layer, tier, load);
   return bytes;
 }
 
 int64_t RankView::lateBytes(int layer, plan::Recompute mode, bool deferred,
-                            const BatchExtent &extent) const {
+                            const Load &load) const {
   int64_t bytes = 0;
   for (int tier = 0; tier < DYNA_TIER_COUNT; ++tier)
     if (!keepsTier(mode, tier) && (tier != DYNA_TIER_DEFERRED || deferred))
-      bytes += tierBytes(layer, tier, extent);
+      bytes += tierBytes(layer, tier, load);
   return bytes;
 }
 

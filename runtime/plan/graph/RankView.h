@@ -135,36 +135,40 @@ public:
   std::vector<int> sharedSlots(int layer) const;
 
   //===--------------------------------------------------------------------===//
-  // Memory of one layer and micro-batch
+  // Memory of one layer and micro-batch, whose load is `load`
   //===--------------------------------------------------------------------===//
 
-  int64_t tierBytes(int layer, int tier, const BatchExtent &extent) const {
+  int64_t tierBytes(int layer, int tier, const Load &load) const {
     const plan::LayerKind &kind = this->kind(layer);
-    return linearBytes(kind.tiers(tier), extent) +
+    return linearBytes(kind.tiers(tier), load) +
            (tier == DYNA_TIER_ELEMENTWISE
-                ? dyna_align_block(kind.score_bytes_per_pair() * extent.pairs)
+                ? dyna_align_block(kind.score_bytes_per_pair() * load.pairs)
                 : 0);
   }
-  int64_t inputBytes(int layer, const Extent &extent) const {
-    return tierBytes(layer, DYNA_TIER_INPUT, extent);
+  int64_t inputBytes(int layer, const Load &load) const {
+    return tierBytes(layer, DYNA_TIER_INPUT, load);
   }
-  int64_t workspaceBytes(int layer, int role, const Extent &extent) const {
-    return linearBytes(kind(layer).roles(role).workspace(), extent);
+  int64_t workspaceBytes(int layer, int role, const Load &load) const {
+    return linearBytes(kind(layer).roles(role).workspace(), load);
   }
-  /// Rows of an activation of this specification in a micro-batch.
-  int64_t rowsOf(const plan::TensorSpec &spec, const Extent &extent) const;
-  /// Rows of this rank's part where tokens are dealt to the tensor-parallel ranks.
-  int64_t partTokens(const Extent &extent) const;
-  /// The layer's input itself, without rounding: what crosses between stages.
-  int64_t messageBytes(int layer, const Extent &extent) const;
-  /// The gradient of the layer's input; 0 for the first layer (token ids).
-  int64_t gradientBytes(int layer, const Extent &extent) const;
-  /// From forward to backward: input and what `mode` keeps.
-  int64_t keptBytes(int layer, plan::Recompute mode,
-                    const BatchExtent &extent) const;
-  /// What `mode` does not keep, then (with `deferred`) the deferred tier.
+  /// Returns the rows of a tensor with this specification.
+  int64_t rowsOf(const plan::TensorSpec &spec, const Load &load) const;
+  /// Returns the queries of this rank where they are dealt to the tensor-parallel
+  /// ranks.
+  int64_t partTokens(const Load &load) const;
+  /// Returns the bytes of the layer's input without rounding, as they are sent between
+  /// stages.
+  int64_t messageBytes(int layer, const Load &load) const;
+  /// Returns the bytes of the gradient of the layer's input; 0 for the first layer,
+  /// which takes token ids.
+  int64_t gradientBytes(int layer, const Load &load) const;
+  /// Returns the bytes that stay from forward to backward: the input and the tiers that
+  /// `mode` keeps.
+  int64_t keptBytes(int layer, plan::Recompute mode, const Load &load) const;
+  /// Returns the bytes of the tiers that `mode` does not keep. The deferred tier counts
+  /// only with `deferred`.
   int64_t lateBytes(int layer, plan::Recompute mode, bool deferred,
-                    const BatchExtent &extent) const;
+                    const Load &load) const;
 
 private:
   const Model *model_;

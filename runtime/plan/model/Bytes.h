@@ -2,8 +2,8 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// How the runtime, the planner and the compile-time reports turn the manifest's
-// linear formulas into bytes.
+// Turns the manifest's linear formulas into bytes, for the runtime, the planner and
+// the compile-time reports.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,37 +17,29 @@
 
 namespace dyna {
 
-/// No micro-batch has more tokens than this, no formula larger coefficients: so
-/// that no product overflows.
+/// Limits of a micro-batch's tokens and of a formula's coefficients, below which no
+/// product overflows.
 constexpr int64_t maxMicroBatchTokens = INT64_C(1) << 24;
 constexpr int64_t maxBytesPerRow = INT64_C(1) << 36;
 constexpr int64_t maxConstantBytes = INT64_C(1) << 44;
-/// No block is larger; sums of a hundred thousand blocks do not overflow.
+/// Limit of a block's size. Sums of a hundred thousand such blocks do not overflow.
 constexpr int64_t maxBlockBytes = INT64_C(1) << 46;
 
-/// Described functions may also keep something of every pair.
+/// Limit of the bytes that a described function keeps of every pair.
 constexpr int64_t maxBytesPerPair = INT64_C(1) << 12;
 
-/// What the memory of a micro-batch depends on: counts that compiled functions go
-/// by, and for described ones (LayerKind.score_bytes_per_pair) the pairs of a query
-/// and a key of one segment, visible or not.
-struct BatchExtent : Extent {
-  BatchExtent() = default;
-  BatchExtent(const Extent &counts, int64_t pairs = 0)
-      : Extent(counts), pairs(pairs) {}
-
-  int64_t pairs = 0;
-};
-
-/// The size of a block that follows `formula`, aligned.
-inline int64_t linearBytes(const plan::LinearBytes &formula,
-                           const Extent &extent) {
-  return dyna_align_block(
-      LinearBytes{formula.tq(), formula.tkv(), formula.s(), formula.constant()}
-          .at(extent));
+/// Returns the formula that a manifest has.
+inline LinearBytes formulaOf(const plan::LinearBytes &formula) {
+  return {formula.tq(), formula.tkv(), formula.s(), formula.constant()};
 }
 
-/// 0 for a type that is not known.
+/// Returns the size of a block that follows `formula`, aligned. `load` is that of the
+/// formula's stream.
+inline int64_t linearBytes(const plan::LinearBytes &formula, const Load &load) {
+  return dyna_align_block(formulaOf(formula).at(load));
+}
+
+/// Returns 0 for an unknown type.
 inline int64_t elementBytes(plan::ElementType type) {
   switch (type) {
   case plan::F64:

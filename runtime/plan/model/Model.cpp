@@ -80,6 +80,20 @@ const char *tierName(int tier) {
   return names[tier];
 }
 
+int64_t wholeRows(const plan::TensorSpec &spec, const Load &load) {
+  switch (spec.rows()) {
+  case plan::TensorSpec::TQ:
+  case plan::TensorSpec::TQ_PART:
+    return load.queries;
+  case plan::TensorSpec::TKV:
+    return load.keys;
+  case plan::TensorSpec::S:
+    return load.segments;
+  default:
+    return 1; // one tensor, whatever the load is
+  }
+}
+
 bool splitsBackward(const plan::LayerKind &kind) {
   return hasRole(kind, DYNA_ROLE_BACKWARD_INPUT) &&
          hasRole(kind, DYNA_ROLE_BACKWARD_WEIGHT);

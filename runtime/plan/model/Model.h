@@ -130,12 +130,15 @@ constexpr bool keepsTier(plan::Recompute mode, int tier) {
 }
 /// "input", as messages and descriptions call it.
 const char *tierName(int tier);
-/// Visible (query, key) pairs of one sample.
-inline int64_t visiblePairs(const plan::LayerKind &kind, int64_t tokens) {
-  return kind.causal() ? tokens * (tokens + 1) / 2 : tokens * tokens;
+/// Returns the pairs of a query and a key that the kind's attention computes.
+inline int64_t visiblePairs(const plan::LayerKind &kind, const Load &load) {
+  return kind.causal() ? load.causalPairs : load.pairs;
 }
-/// Whether a query may look at keys behind it: what is put behind a sample
-/// then changes it.
+/// Returns the rows that a tensor has in a load. Ranks that have a part of the queries
+/// share these rows.
+int64_t wholeRows(const plan::TensorSpec &spec, const Load &load);
+/// Returns true if a query may look at keys behind it. Padding behind a sample would
+/// then change the sample.
 inline bool looksBehind(const plan::LayerKind &kind) {
   return kind.attention_flops_per_pair() > 0 && !kind.causal();
 }

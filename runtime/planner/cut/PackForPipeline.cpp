@@ -17,7 +17,7 @@ namespace {
 
 struct Bin {
   std::vector<int64_t> samples;
-  RaggedShape shape;
+  Load load;
   double seconds = 0;
 };
 
@@ -37,21 +37,17 @@ public:
   double objective(const Bins &bins) const;
 
 private:
-  RaggedShape with(RaggedShape shape, int64_t sample, int sign = 1) const {
-    int64_t length = lengths_[sample];
-    return {shape.samples + sign, shape.tokens + sign * length,
-            shape.squares + sign * length * length};
-  }
-  /// One sample always has: where it is above the share, nothing is beside it.
-  bool hasRoom(const RaggedShape &shape) const {
-    return shape.samples < 2 || !costs_.bytes ||
-           costs_.bytes(shape) <=
+  const Load &loadOf(int64_t sample) const { return loads_[sample]; }
+  /// One sample always has room. If it is above the share, it stays alone.
+  bool hasRoom(const Load &load) const {
+    return load.segments < 2 || !costs_.bytes ||
+           costs_.bytes(load) <=
                std::min(options_.shareBytes, options_.limitBytes);
   }
-  void put(Bin &bin, int64_t sample, const RaggedShape &shape) const {
+  void put(Bin &bin, int64_t sample, const Load &load) const {
     bin.samples.push_back(sample);
-    bin.shape = shape;
-    bin.seconds = costs_.seconds(shape);
+    bin.load = load;
+    bin.seconds = costs_.seconds(load);
   }
   Bins firstFit() const;
   bool fill(size_t count, Bins &bins) const;
@@ -63,6 +59,7 @@ private:
   const std::vector<int64_t> &lengths_;
   const RaggedCosts &costs_;
   const PartitionOptions &options_;
+  std::vector<Load> loads_;    ///< of samples
   std::vector<int64_t> order_; ///< longest first
   double longest_ = 0;         ///< seconds of the longest sample
 };
@@ -73,15 +70,15 @@ Status Packer::prepare() {
     if (length < 0)
       return Status::invalidArgument(
           formatText("sample %d has %d tokens", sample, length));
-    RaggedShape shape = with({}, static_cast<int64_t>(sample));
-    int64_t bytes = costs_.bytes ? costs_.bytes(shape) : 0;
+    const Load &load = loads_.emplace_back(loadOfSample(length));
+    int64_t bytes = costs_.bytes ? costs_.bytes(load) : 0;
     if (bytes > options_.limitBytes)
       return Status::resourceExhausted(
           formatText("sample %d of %d tokens needs %s in a micro-batch of its "
                      "own, but there are %s",
                      sample, length, formatBytes(bytes),
                      formatBytes(options_.limitBytes)));
-    double seconds = costs_.seconds(shape);
+    double seconds = costs_.seconds(load);
     if (!(seconds >= 0) || !std::isfinite(seconds))
       return Status::invalidArgument(
           formatText("%d tokens cost %g seconds", length, seconds));
@@ -101,33 +98,33 @@ Bins Packer::firstFit() const {
   size_t open = 0;
   for (int64_t sample : order_) {
     while (open < bins.size() &&
-           !hasRoom(with(bins[open].shape, order_.back())))
+           !hasRoom(bins[open].load + loadOf(order_.back())))
       ++open;
     size_t bin = open;
-    while (bin < bins.size() && !hasRoom(with(bins[bin].shape, sample)))
+    while (bin < bins.size() && !hasRoom(bins[bin].load + loadOf(sample)))
       ++bin;
     if (bin == bins.size())
       bins.emplace_back();
     bins[bin].samples.push_back(sample);
-    bins[bin].shape = with(bins[bin].shape, sample);
+    bins[bin].load += loadOf(sample);
   }
   for (Bin &bin : bins)
-    bin.seconds = costs_.seconds(bin.shape);
+    bin.seconds = costs_.seconds(bin.load);
   return bins;
 }
 
 /// Each sample into the bin with the fewest seconds that has room.
 bool Packer::fill(size_t count, Bins &bins) const {
   bins.assign(count, {});
-  using Load = std::pair<double, size_t>; // seconds, bin
-  std::priority_queue<Load, std::vector<Load>, std::greater<>> least;
+  using Filled = std::pair<double, size_t>; // seconds, bin
+  std::priority_queue<Filled, std::vector<Filled>, std::greater<>> least;
   for (size_t bin = 0; bin < count; ++bin)
     least.push({0, bin});
-  std::vector<Load> full;
+  std::vector<Filled> full;
   for (int64_t sample : order_) {
+    const Load load = loadOf(sample);
     full.clear();
-    while (!least.empty() &&
-           !hasRoom(with(bins[least.top().second].shape, sample))) {
+    while (!least.empty() && !hasRoom(bins[least.top().second].load + load)) {
       full.push_back(least.top());
       least.pop();
     }
@@ -135,10 +132,10 @@ bool Packer::fill(size_t count, Bins &bins) const {
       return false;
     size_t bin = least.top().second;
     least.pop();
-    put(bins[bin], sample, with(bins[bin].shape, sample));
+    put(bins[bin], sample, bins[bin].load + load);
     least.push({bins[bin].seconds, bin});
-    for (const Load &load : full)
-      least.push(load);
+    for (const Filled &bin : full)
+      least.push(bin);
   }
   return true;
 }
@@ -200,12 +197,13 @@ bool Packer::exchange(Bins &bins, size_t from, size_t to, size_t out,
                       size_t in) const {
   const Bin &heavy = bins[from], &light = bins[to];
   int64_t gives = heavy.samples[out];
-  RaggedShape left = with(heavy.shape, gives, -1);
-  RaggedShape right = with(light.shape, gives);
+  Load left = heavy.load - loadOf(gives);
+  Load right = light.load + loadOf(gives);
   bool returns = in < light.samples.size();
   if (returns) {
-    left = with(left, light.samples[in]);
-    right = with(right, light.samples[in], -1);
+    const Load returned = loadOf(light.samples[in]);
+    left += returned;
+    right -= returned;
   }
   if (!hasRoom(left) || !hasRoom(right))
     return false;
@@ -221,9 +219,9 @@ bool Packer::exchange(Bins &bins, size_t from, size_t to, size_t out,
     one.samples.push_back(two.samples[in]);
     two.samples.erase(two.samples.begin() + static_cast<std::ptrdiff_t>(in));
   }
-  one.shape = left;
+  one.load = left;
   one.seconds = one.samples.empty() ? 0 : costs_.seconds(left);
-  two.shape = right;
+  two.load = right;
   two.seconds = seconds;
   if (one.seconds < heavyBefore.seconds && objective(bins) <= before)
     return true;

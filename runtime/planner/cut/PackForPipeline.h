@@ -5,6 +5,7 @@
 #ifndef DYNA_RUNTIME_PLANNER_PACKFORPIPELINE_H
 #define DYNA_RUNTIME_PLANNER_PACKFORPIPELINE_H
 
+#include "runtime/base/Load.h"
 #include "runtime/planner/cut/PartitionMicroBatches.h"
 
 #include <cstdint>
@@ -13,19 +14,11 @@
 
 namespace dyna {
 
-/// What a ragged micro-batch is made of. A token looks at `squares` / `tokens`
-/// others on average where attention is whole; where it is causal, the pairs
-/// are (squares + tokens) / 2.
-struct RaggedShape {
-  int64_t samples = 0;
-  int64_t tokens = 0;
-  int64_t squares = 0; ///< sum of the squares of the lengths
-};
-
-/// As PaddedCosts, of ragged micro-batches: monotone in all three.
+/// Costs of ragged micro-batches by their load, as PaddedCosts of padded ones. Both are
+/// monotone in segments, queries and pairs.
 struct RaggedCosts {
-  std::function<double(const RaggedShape &)> seconds;
-  std::function<int64_t(const RaggedShape &)> bytes;
+  std::function<double(const Load &)> seconds;
+  std::function<int64_t(const Load &)> bytes;
 };
 
 /// Ragged micro-batches with a small (stages - 1) * max t + sum t / replicas,

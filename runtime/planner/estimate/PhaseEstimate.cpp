@@ -24,9 +24,8 @@ int64_t tokensWithin(const ExecutableGraph &graph, const PlanOptions &options) {
   int64_t fitting = 0;
   while (most - fitting > 1) {
     const int64_t middle = fitting + (most - fitting) / 2;
-    (held.of(middle, 1, middle * middle) <= held.limit() / inFlight ? fitting
-                                                                    : most) =
-        middle;
+    (held.of(loadOfSample(middle)) <= held.limit() / inFlight ? fitting
+                                                              : most) = middle;
   }
   return std::max<int64_t>(fitting, 1);
 }
@@ -77,7 +76,7 @@ StageExchange exchangeOf(const ExecutableGraph &graph, const CostModel &costs,
   for (int l = view.firstLayer(); l < view.endLayer(); ++l)
     seconds.update +=
         costs.seconds({view.layer(l).kind(), strategy.tp, strategy.sp, perNode},
-                      cost::UPDATE, Work());
+                      cost::UPDATE, Load());
   if (all > 0)
     seconds.update *= updated / all;
   return seconds;
@@ -91,7 +90,7 @@ double messageSeconds(const ExecutableGraph &graph, const CostModel &costs,
     const int from = graph.rankAt({0, stage - 1, 0});
     const int to = graph.rankAt({0, stage, 0});
     const int64_t bytes = graph.replicaView(to).messageBytes(
-        graph.stage(stage).firstLayer, {tokens, tokens, 1});
+        graph.stage(stage).firstLayer, loadOfSample(tokens));
     seconds +=
         costs.cluster().messageSeconds(from, to, static_cast<double>(bytes));
   }
@@ -129,22 +128,27 @@ PhaseEstimate::PhaseEstimate(const ExecutableGraph &graph,
   }
 }
 
-double PhaseEstimate::pathSeconds(const RaggedShape &shape) const {
-  return tables_->path(shape) + messageSeconds_ +
-         messageSecondsPerToken_ * static_cast<double>(shape.tokens);
+double PhaseEstimate::pathSeconds(const Load &load) const {
+  return tables_->path(load) + messageSeconds_ +
+         messageSecondsPerToken_ * static_cast<double>(load.queries);
 }
 
-double PhaseEstimate::pipelineSeconds(const PhaseLoad &load, int64_t perReplica,
+/// Returns the mean of loads that add up to `sum`, rounded up so that no count of a mean
+/// is 0.
+static Load meanOf(const Load &sum, int64_t loads) {
+  auto mean = [&](int64_t count) { return (count + loads - 1) / loads; };
+  return {mean(sum.queries), mean(sum.keys),        mean(sum.segments),
+          mean(sum.pairs),   mean(sum.causalPairs), mean(sum.targets)};
+}
+
+double PhaseEstimate::pipelineSeconds(const PhaseLengths &lengths,
+                                      int64_t perReplica,
                                       double inFlight) const {
-  const RaggedShape &sum = load.sum;
-  const int64_t count = std::min<int64_t>(perReplica * replicas_, sum.samples);
-  // Rounded up, so that none of the three is nothing.
-  const RaggedShape mean{(sum.samples + count - 1) / count,
-                         (sum.tokens + count - 1) / count,
-                         (sum.squares + count - 1) / count};
+  const Load &sum = lengths.load;
+  const int64_t count = std::min<int64_t>(perReplica * replicas_, sum.segments);
+  const Load mean = meanOf(sum, count);
   const double seconds = tables_->slowest(mean);
-  const double longest =
-      pathSeconds({1, load.longest, load.longest * load.longest});
+  const double longest = pathSeconds(loadOfSample(lengths.longest));
   // Of samples one by one, fewer than fill all replicas the same, some have one
   // more than others.
   const double each = seconds * static_cast<double>(perReplica);
@@ -160,19 +164,20 @@ double PhaseEstimate::pipelineSeconds(const PhaseLoad &load, int64_t perReplica,
          std::max(lastReduction_, reductionSeconds_ - hidden);
 }
 
-double PhaseEstimate::seconds(const PhaseLoad &load, int64_t mostTokens,
+double PhaseEstimate::seconds(const PhaseLengths &lengths, int64_t mostTokens,
                               double inFlight) const {
-  const int64_t samples = load.sum.samples;
+  const int64_t samples = lengths.load.segments;
   if (samples == 0)
     return 0;
   const int64_t most = (samples + replicas_ - 1) / replicas_;
   const int64_t tokens = mostTokens * replicas_;
-  const int64_t least = std::min(most, (load.sum.tokens + tokens - 1) / tokens);
+  const int64_t least =
+      std::min(most, (lengths.load.queries + tokens - 1) / tokens);
   double best = std::numeric_limits<double>::infinity();
   for (int64_t perReplica = std::max<int64_t>(least, 1);;
        perReplica += std::max<int64_t>(1, perReplica / 4)) {
     perReplica = std::min(perReplica, most);
-    const double seconds = pipelineSeconds(load, perReplica, inFlight);
+    const double seconds = pipelineSeconds(lengths, perReplica, inFlight);
     best = std::min(best, seconds);
     if (perReplica == most)
       return best;

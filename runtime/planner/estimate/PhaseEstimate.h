@@ -31,10 +31,10 @@
 
 namespace dyna {
 
-/// What the samples of a phase add up to.
-struct PhaseLoad {
+/// Lengths of a phase's samples, without the samples themselves.
+struct PhaseLengths {
   static constexpr int kClasses = 41;
-  /// Of the samples of 2^c to 2^(c+1) - 1 tokens.
+  /// Returns the class c of samples of 2^c to 2^(c+1) - 1 tokens.
   static int classOf(int64_t tokens) {
     int c = 0;
     while (c + 1 < kClasses && tokens >> (c + 1) > 0)
@@ -42,22 +42,18 @@ struct PhaseLoad {
     return c;
   }
 
-  RaggedShape sum;
+  Load load;           ///< of all samples together
   int64_t longest = 0; ///< tokens
-  /// By class of samples.
+  /// Tokens by class of samples.
   std::array<int64_t, kClasses> tokensOf{};
 
   void add(int64_t tokens) {
-    ++sum.samples;
-    sum.tokens += tokens;
-    sum.squares += tokens * tokens;
+    load += loadOfSample(tokens);
     longest = std::max(longest, tokens);
     tokensOf[classOf(tokens)] += tokens;
   }
-  void add(const PhaseLoad &other) {
-    sum.samples += other.sum.samples;
-    sum.tokens += other.sum.tokens;
-    sum.squares += other.sum.squares;
+  void add(const PhaseLengths &other) {
+    load += other.load;
     longest = std::max(longest, other.longest);
     for (int c = 0; c < kClasses; ++c)
       tokensOf[c] += other.tokensOf[c];
@@ -76,14 +72,14 @@ public:
                 const PlanOptions &options,
                 std::shared_ptr<const StageTables> tables);
 
-  /// Of a phase; 0 without samples. O(log samples).
-  double seconds(const PhaseLoad &load) const {
-    return seconds(load, mostTokens_);
+  /// Returns the seconds of a phase, and 0 without samples. O(log samples).
+  double seconds(const PhaseLengths &lengths) const {
+    return seconds(lengths, mostTokens_);
   }
-  /// The same with micro-batches of several samples of at most so many tokens, of
-  /// which a replica holds no more than `inFlight` at a time in the mean (0: no
-  /// matter).
-  double seconds(const PhaseLoad &load, int64_t mostTokens,
+  /// Returns the seconds if micro-batches of several samples have at most `mostTokens`
+  /// tokens. A replica holds at most `inFlight` micro-batches at a time in the mean; 0:
+  /// any number.
+  double seconds(const PhaseLengths &lengths, int64_t mostTokens,
                  double inFlight = 0) const;
   /// Of the update behind the last phase, for the graph that makes it.
   double updateSeconds() const { return updateSeconds_; }
@@ -92,8 +88,8 @@ public:
   const std::shared_ptr<const StageTables> &tables() const { return tables_; }
 
 private:
-  double pathSeconds(const RaggedShape &shape) const;
-  double pipelineSeconds(const PhaseLoad &load, int64_t perReplica,
+  double pathSeconds(const Load &load) const;
+  double pipelineSeconds(const PhaseLengths &lengths, int64_t perReplica,
                          double inFlight) const;
 
   std::shared_ptr<const StageTables> tables_;

@@ -4,7 +4,7 @@
 
 #include "runtime/planner/estimate/StageCosts.h"
 
-#include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/plan/program/SegmentLoad.h"
 
 #include <algorithm>
 #include <map>
@@ -47,13 +47,13 @@ struct LayerSeconds {
 
 LayerSeconds secondsOf(const CostModel &costs, const KindAt &at,
                        const std::vector<cost::Direction> &passes,
-                       const std::vector<Work> &works) {
+                       const std::vector<Load> &loads) {
   LayerSeconds seconds;
-  for (const Work &work : works) {
-    seconds.forward.push_back(costs.seconds(at, passes[0], work));
+  for (const Load &load : loads) {
+    seconds.forward.push_back(costs.seconds(at, passes[0], load));
     double backward = 0, weight = 0, recompute = 0;
     for (size_t p = 1; p < passes.size(); ++p) {
-      double part = costs.seconds(at, passes[p], work);
+      double part = costs.seconds(at, passes[p], load);
       backward += part;
       if (passes[p] == cost::BACKWARD_WEIGHT)
         weight += part;
@@ -68,17 +68,17 @@ LayerSeconds secondsOf(const CostModel &costs, const KindAt &at,
   return seconds;
 }
 
-/// Of a micro-batch of mean size, over the slowest of the ways between stages.
+/// Returns the seconds of a message of mean size, over the slowest link between stages.
 double messageSeconds(const ExecutableGraph &graph, const CostModel &costs,
-                      const plan::Plan &plan,
-                      const std::vector<int> &microBatches) {
+                      const std::vector<Load> &loads) {
   double most = 0;
-  Extent mean;
-  for (int m : microBatches)
-    mean.tq += extentOf(plan.microBatches[m]).tq;
-  if (microBatches.empty())
+  Load mean;
+  for (const Load &load : loads)
+    mean += load;
+  if (loads.empty())
     return 0;
-  mean.tq /= static_cast<int64_t>(microBatches.size());
+  mean.queries /= static_cast<int64_t>(loads.size());
+  mean.keys /= static_cast<int64_t>(loads.size());
   for (int stage = 1; stage < graph.stages(); ++stage) {
     const int from = graph.rankAt({0, stage - 1, 0});
     const int to = graph.rankAt({0, stage, 0});
@@ -90,26 +90,29 @@ double messageSeconds(const ExecutableGraph &graph, const CostModel &costs,
   return most;
 }
 
-std::vector<Work> worksOf(const plan::LayerKind &kind, const plan::Plan &plan,
+std::vector<Load> loadsOf(const plan::Plan &plan,
                           const std::vector<int> &microBatches) {
-  std::vector<Work> works;
+  std::vector<Load> loads;
   for (int m : microBatches) {
-    Work &work = works.emplace_back();
-    for (const plan::Segment &segment : plan.microBatches[m].segments) {
-      work.tokens += segment.length;
-      work.pairs += visiblePairs(kind, segment.length);
-    }
-    work.targets = work.tokens;
+    Load &load = loads.emplace_back(loadOf(plan.microBatches[m]));
+    load.targets = load.queries;
   }
-  return works;
+  return loads;
 }
 
 } // namespace
+
+Load loadOfEqual(int64_t length, int64_t tokens) {
+  Load load = times(loadOfSample(length), tokens / length);
+  load.queries = load.keys = load.targets = tokens;
+  return load;
+}
 
 PipelineProblem estimateStages(const ExecutableGraph &graph,
                                const CostModel &costs, const plan::Plan &plan,
                                const std::vector<int> &microBatches,
                                const PlanOptions &options) {
+  const std::vector<Load> loads = loadsOf(plan, microBatches);
   // Layers of one kind and mode take the same.
   const Strategy &strategy = graph.strategy();
   std::map<std::tuple<int, int, plan::Recompute>, LayerSeconds> known;
@@ -120,8 +123,7 @@ PipelineProblem estimateStages(const ExecutableGraph &graph,
     if (isNew)
       entry->second = secondsOf(
           costs, {kind, strategy.tp, strategy.sp, perNode},
-          trainingPasses(view.kind(layer), mode, options.splitBackward),
-          worksOf(view.kind(layer), plan, microBatches));
+          trainingPasses(view.kind(layer), mode, options.splitBackward), loads);
     return entry->second;
   };
   PipelineProblem stages;
@@ -152,7 +154,7 @@ PipelineProblem estimateStages(const ExecutableGraph &graph,
   }
   // What goes by numbers alone is ordered by these alone.
   if (pieces)
-    stages.messageSeconds = messageSeconds(graph, costs, plan, microBatches);
+    stages.messageSeconds = messageSeconds(graph, costs, loads);
   return stages;
 }
 

@@ -22,9 +22,13 @@ std::vector<cost::Direction> trainingPasses(const plan::LayerKind &kind,
 int shardsPerNode(const ExecutableGraph &graph, const CostModel &costs,
                   int stage);
 
-/// What the stages of one replica take for its micro-batches of these numbers.
-/// Which tokens have targets no plan says: all have. O(micro-batches * (kinds +
-/// layers)).
+/// Returns the load of `tokens` tokens in samples of `length`, all of them in the loss.
+/// Only samples that fit whole have pairs.
+Load loadOfEqual(int64_t length, int64_t tokens);
+
+/// Returns the seconds of one replica's stages for its micro-batches of these numbers. A
+/// plan does not say which tokens have targets, so all of them count. O(micro-batches *
+/// (kinds + layers)).
 PipelineProblem estimateStages(const ExecutableGraph &graph,
                                const CostModel &costs, const plan::Plan &plan,
                                const std::vector<int> &microBatches,

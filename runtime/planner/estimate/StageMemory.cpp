@@ -4,7 +4,7 @@
 
 #include "runtime/planner/estimate/StageMemory.h"
 
-#include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/plan/program/SegmentLoad.h"
 
 #include <algorithm>
 #include <cmath>
@@ -35,14 +35,14 @@ void holdBlocks(PipelineProblem &problem, const ExecutableGraph &graph,
     std::vector<int64_t> &kept = problem.kept.emplace_back();
     std::vector<int64_t> &late = problem.late.emplace_back();
     for (int m : microBatches) {
-      BatchExtent extent = extentOf(plan.microBatches[m]);
+      const Load load = loadOf(plan.microBatches[m]);
       int64_t all = 0, left = 0;
       for (int l = view.firstLayer(); l < view.endLayer(); ++l) {
         plan::Recompute mode = nearestMode(view.kind(l), options.modeOf(l, m));
-        int64_t bytes = view.keptBytes(l, mode, extent);
+        int64_t bytes = view.keptBytes(l, mode, load);
         all += bytes;
         if (splitsBackward(view.kind(l)))
-          left += bytes + view.lateBytes(l, mode, true, extent);
+          left += bytes + view.lateBytes(l, mode, true, load);
       }
       kept.push_back(all);
       late.push_back(left);
@@ -99,14 +99,15 @@ HeldBytes::HeldBytes(const ExecutableGraph &graph, const PlanOptions &options) {
 }
 
 void HeldBytes::add(Row &row, const plan::LinearBytes &formula) {
-  row.token += static_cast<double>(formula.tq() + formula.tkv());
-  row.sample += static_cast<double>(formula.s());
+  row.query += static_cast<double>(formula.tq());
+  row.key += static_cast<double>(formula.tkv());
+  row.segment += static_cast<double>(formula.s());
   row.constant += static_cast<double>(formula.constant());
 }
 
 void HeldBytes::take(Row row, double scale) {
-  row = {row.token * scale, row.sample * scale, row.constant * scale,
-         row.pair * scale};
+  row = {row.query * scale, row.key * scale, row.segment * scale,
+         row.constant * scale, row.pair * scale};
   for (const Row &other : rows_)
     if (row.isAtMost(other))
       return;
@@ -117,13 +118,16 @@ void HeldBytes::take(Row row, double scale) {
   rows_.push_back(row);
 }
 
-int64_t HeldBytes::of(int64_t tokens, int64_t samples, int64_t pairs) const {
-  const auto rows = static_cast<double>(dyna_round_rows(tokens));
-  const auto count = static_cast<double>(dyna_round_rows(samples));
+int64_t HeldBytes::of(const Load &load) const {
+  const auto queries = static_cast<double>(dyna_round_rows(load.queries));
+  const auto keys = static_cast<double>(dyna_round_rows(load.keys));
+  const auto segments = static_cast<double>(dyna_round_rows(load.segments));
+  const auto pairs = static_cast<double>(load.pairs);
   double most = 0;
   for (const Row &row : rows_)
-    most = std::max(most, row.token * rows + row.sample * count + row.constant +
-                              row.pair * static_cast<double>(pairs));
+    most = std::max(most, row.query * queries + row.key * keys +
+                              row.segment * segments + row.constant +
+                              row.pair * pairs);
   return std::llround(std::min(std::floor(most), 0x1p62));
 }
 

@@ -24,27 +24,28 @@ void limitStages(PipelineProblem &problem, const ExecutableGraph &graph,
                  int replica, const PlanOptions &options,
                  const std::vector<int64_t> &beside);
 
-/// What a training micro-batch of any shape holds from forward to backward, on the
-/// stage where that is most beside its limit (`options.dynamicLimits`, which is
-/// not empty), in bytes of the stage that has the smallest limit. What rounding up
-/// adds to each block is left out, so that it is never above what `holdBlocks`
-/// says, and linear in rounded tokens, samples and pairs.
+/// Bytes that a training micro-batch of any load holds from forward to backward, on the
+/// stage that is nearest to its limit. The limits are `options.dynamicLimits`, which
+/// must not be empty. Bytes are scaled to the stage with the smallest limit. They leave
+/// out the rounding of each block. So they are linear in rounded rows and pairs, and
+/// never above those of `holdBlocks`.
 class HeldBytes {
 public:
   /// With the modes of `options.recompute`. O(layers * tiers).
   HeldBytes(const ExecutableGraph &graph, const PlanOptions &options);
   int64_t limit() const { return limit_; }
-  /// `pairs` of a query and a key of one sample, which count where scores are kept.
-  /// Neither falls where there are more tokens, samples or pairs. O(1) where
-  /// stages are alike, at most O(stages).
-  int64_t of(int64_t tokens, int64_t samples, int64_t pairs = 0) const;
+  /// Never falls if a count of the load rises. Pairs count only if scores are kept.
+  /// O(1) if all stages are alike, at most O(stages).
+  int64_t of(const Load &load) const;
 
 private:
+  /// Bytes for each row of its class, and for each pair.
   struct Row {
-    double token = 0, sample = 0, constant = 0, pair = 0;
+    double query = 0, key = 0, segment = 0, constant = 0, pair = 0;
     bool isAtMost(const Row &other) const {
-      return token <= other.token && sample <= other.sample &&
-             constant <= other.constant && pair <= other.pair;
+      return query <= other.query && key <= other.key &&
+             segment <= other.segment && constant <= other.constant &&
+             pair <= other.pair;
     }
   };
   static void add(Row &row, const plan::LinearBytes &formula);

@@ -1,4 +1,4 @@
-//===- StageTables.cpp - What stages take for any micro-batch -------------===//
+//===- StageTables.cpp - Tabulates the seconds of stages by load ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -30,6 +30,21 @@ int powersUpTo(int64_t number) {
   return powers;
 }
 
+/// Returns the load of 2^t tokens in samples of 2^q tokens, all of them in the loss. With
+/// fewer tokens than a sample has, it is a part of the sample's load.
+Load loadOfPowers(int t, int q) {
+  const Load sample = loadOfSample(INT64_C(1) << q);
+  auto scaled = [&](int64_t count) {
+    return t >= q ? count << (t - q) : count >> (q - t);
+  };
+  Load load;
+  load.queries = load.keys = load.targets = INT64_C(1) << t;
+  load.segments = std::max<int64_t>(scaled(1), 1);
+  load.pairs = scaled(sample.pairs);
+  load.causalPairs = scaled(sample.causalPairs);
+  return load;
+}
+
 } // namespace
 
 StageTables::StageTables(const ExecutableGraph &graph, const CostModel &costs,
@@ -49,15 +64,10 @@ StageTables::StageTables(const ExecutableGraph &graph, const CostModel &costs,
       passes.resize(1);
     for (int t = 0; t < powers_; ++t)
       for (int q = 0; q < powers_; ++q) {
-        Work work;
-        work.tokens = work.targets = INT64_C(1) << t;
-        // Of as many samples of this length as make the tokens.
-        int64_t length = INT64_C(1) << q;
-        int64_t pairs = visiblePairs(kind, length);
-        work.pairs = t >= q ? pairs << (t - q) : pairs >> (q - t);
+        const Load load = loadOfPowers(t, q);
         for (size_t p = 0; p < passes.size(); ++p)
           (p == 0 ? tables.first : tables.second)[t * powers_ + q] +=
-              costs.seconds(at, passes[p], work);
+              costs.seconds(at, passes[p], load);
       }
     return tables;
   };
@@ -100,12 +110,12 @@ void StageTables::neverFall(Table &table) const {
     }
 }
 
-double StageTables::at(const Table &table, const RaggedShape &shape) const {
-  double tokens = static_cast<double>(shape.tokens);
-  double length =
-      shape.tokens > 0 ? static_cast<double>(shape.squares) / tokens : 0;
-  auto [t, x] = place(tokens, powers_ - 2);
-  auto [q, y] = place(length, powers_ - 2);
+double StageTables::at(const Table &table, const Load &load) const {
+  double queries = static_cast<double>(load.queries);
+  double keys =
+      load.queries > 0 ? static_cast<double>(load.pairs) / queries : 0;
+  auto [t, x] = place(queries, powers_ - 2);
+  auto [q, y] = place(keys, powers_ - 2);
   const double *corner = &table[t * powers_ + q];
   double few = corner[0] + y * (corner[1] - corner[0]);
   double many = corner[powers_] + y * (corner[powers_ + 1] - corner[powers_]);

@@ -1,14 +1,13 @@
-//===- StageTables.h - What stages take for any micro-batch ---------------===//
+//===- StageTables.h - Tabulates the seconds of stages by load ------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Cutting a mini-batch asks for the seconds of a million shapes, more than a cost
-// model answers in the time there is. So its answers are tabulated: over tokens,
-// and over the mean length of a token's sample (squares / tokens), both in powers
-// of two, with lines in between. What is linear in tokens and pairs is met
-// exactly. Curves do not fall (runtime/cost/CostCurve.h), but an exact cut would refuse
-// costs that do (PartitionMicroBatches.h), so here nothing can: a value is at
-// least those of fewer tokens and of shorter samples.
+// Cutting a mini-batch asks for the seconds of a million loads, which is too much for a
+// cost model. So its answers are tabulated, over queries and over the mean number of
+// keys of a query (pairs / queries). Both go in powers of two, with lines in between.
+// Costs that are linear in queries and pairs are met exactly. An exact cut refuses
+// costs that fall (PartitionMicroBatches.h). So a value of the table is at least the
+// values for fewer queries and for fewer keys.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,28 +25,28 @@ namespace dyna {
 
 class StageTables {
 public:
-  /// For shapes of at most `mostTokens`. With `trains`, backward and what it
-  /// computes again are there too. O(log^2 mostTokens) costs of each kind of
-  /// layer.
+  /// Tabulates loads of at most `mostTokens` queries. With `trains`, backward and the
+  /// functions that compute again are included. O(log^2 mostTokens) costs of each kind
+  /// of layer.
   StageTables(const ExecutableGraph &graph, const CostModel &costs,
               const PlanOptions &options, bool trains, int64_t mostTokens);
 
   int stages() const { return static_cast<int>(forward_.size()); }
-  double forward(int stage, const RaggedShape &shape) const {
-    return at(forward_[stage], shape);
+  double forward(int stage, const Load &load) const {
+    return at(forward_[stage], load);
   }
-  double backward(int stage, const RaggedShape &shape) const {
-    return at(backward_[stage], shape);
+  double backward(int stage, const Load &load) const {
+    return at(backward_[stage], load);
   }
-  /// Of the slowest stage, both together.
-  double slowest(const RaggedShape &shape) const { return at(slowest_, shape); }
+  /// Returns forward and backward of the slowest stage.
+  double slowest(const Load &load) const { return at(slowest_, load); }
 
-  /// Of all stages, one after another.
-  double path(const RaggedShape &shape) const { return at(path_, shape); }
+  /// Returns the sum over all stages.
+  double path(const Load &load) const { return at(path_, load); }
 
 private:
-  using Table = std::vector<double>; ///< [tokens][mean length]
-  double at(const Table &table, const RaggedShape &shape) const;
+  using Table = std::vector<double>; ///< [queries][mean keys of a query]
+  double at(const Table &table, const Load &load) const;
   void neverFall(Table &table) const;
 
   int powers_ = 0; ///< of either

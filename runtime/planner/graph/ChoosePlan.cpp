@@ -10,6 +10,7 @@
 #include "runtime/planner/graph/Planner.h"
 
 #include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/plan/program/SegmentLoad.h"
 #include "runtime/planner/graph/ChooseRecompute.h"
 #include "runtime/sim/PlanTimes.h"
 
@@ -94,12 +95,12 @@ StatusOr<double> Planner::chooseModes(const plan::Plan &plan,
   return slowest;
 }
 
-/// Of micro-batches of several samples.
+/// Returns the tokens of the largest micro-batch of several samples.
 static int64_t largestJoined(const plan::Plan &plan) {
   int64_t largest = 0;
   for (const plan::MicroBatch &microBatch : plan.microBatches)
     if (microBatch.segments.size() > 1)
-      largest = std::max(largest, extentOf(microBatch).tq);
+      largest = std::max(largest, loadOf(microBatch).queries);
   return largest;
 }
 

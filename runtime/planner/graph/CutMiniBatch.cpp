@@ -6,6 +6,7 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/plan/program/SegmentLoad.h"
 #include "runtime/planner/cut/batching/Rows.h"
 #include "runtime/planner/estimate/StageCosts.h"
 #include "runtime/planner/estimate/StageMemory.h"
@@ -23,9 +24,9 @@
 namespace dyna {
 namespace {
 
-/// What a pair of attention takes beside a token, half of the square of a
-/// sample's length counted as pairs: the slope from short samples to a long one
-/// of as many tokens, over all layers.
+/// Returns the cost of a pair of attention divided by the cost of a token, over all
+/// layers. It is the slope from short samples to a long one of as many tokens. Half of
+/// the square of a sample's length counts as pairs.
 double tokensPerPair(const ExecutableGraph &graph, const CostModel &costs,
                      const PlanOptions &options, bool trains, int64_t tokens) {
   const Model &model = graph.model();
@@ -37,13 +38,12 @@ double tokensPerPair(const ExecutableGraph &graph, const CostModel &costs,
     for (int l = 0; l < model.layers(); ++l) {
       const plan::LayerKind &kind = model.kind(l);
       const KindAt at{model.layer(l).kind(), strategy.tp, strategy.sp, perNode};
-      const Work work{tokens, visiblePairs(kind, length) * (tokens / length),
-                      tokens};
+      const Load load = loadOfEqual(length, tokens);
       auto passes = trainingPasses(kind, modeOf(options.recompute, l),
                                    options.splitBackward);
       passes.resize(trains ? passes.size() : 1);
       for (cost::Direction pass : passes)
-        sum += costs.seconds(at, pass, work);
+        sum += costs.seconds(at, pass, load);
     }
     return sum;
   };
@@ -73,16 +73,6 @@ Status checkPadding(const Model &model, const BatchingRule &rule) {
           "causal and would look at the padding",
           rule.name, kind.name()));
   return Status::ok();
-}
-
-RaggedShape shapeOf(const plan::MicroBatch &microBatch) {
-  RaggedShape shape;
-  for (const plan::Segment &segment : microBatch.segments) {
-    ++shape.samples;
-    shape.tokens += segment.length;
-    shape.squares += segment.length * segment.length;
-  }
-  return shape;
 }
 
 class ShareSearch {
@@ -173,8 +163,12 @@ private:
     double squares = 0;
     for (int64_t length : problem_.lengths)
       squares += static_cast<double>(length) * static_cast<double>(length);
-    return problem_.load({samples * own / std::max<int64_t>(tokens, 1), own,
-                          static_cast<int64_t>(squares * part)});
+    Load whole;
+    whole.queries = whole.keys = own;
+    whole.segments = samples * own / std::max<int64_t>(tokens, 1);
+    whole.pairs = static_cast<int64_t>(squares * part);
+    whole.causalPairs = (whole.pairs + own) / 2;
+    return problem_.held(whole);
   }
 
   /// Of the two shortest samples: with less, no micro-batch has two.
@@ -183,8 +177,7 @@ private:
     std::partial_sort_copy(problem_.lengths.begin(), problem_.lengths.end(),
                            shortest.begin(), shortest.end());
     return std::max<int64_t>(
-        problem_.load({2, shortest[0] + shortest[1],
-                       shortest[0] * shortest[0] + shortest[1] * shortest[1]}),
+        problem_.held(loadOfSample(shortest[0]) + loadOfSample(shortest[1])),
         2);
   }
 
@@ -281,9 +274,9 @@ private:
       std::vector<double> &forward = pipeline.forward.emplace_back();
       std::vector<double> &backward = pipeline.backward.emplace_back();
       for (int m : own) {
-        RaggedShape shape = shapeOf(plan.microBatches[m]);
-        forward.push_back(tables_.forward(stage, shape));
-        backward.push_back(tables_.backward(stage, shape));
+        const Load load = loadOf(plan.microBatches[m]);
+        forward.push_back(tables_.forward(stage, load));
+        backward.push_back(tables_.backward(stage, load));
       }
     }
     return pipeline;
@@ -353,17 +346,13 @@ cutMiniBatch(const ExecutableGraph &graph, const CostModel &costs,
   if (!rule.takesShares)
     return rule.cut(problem);
   StageTables tables(graph, costs, options, trains, options.mostTokens());
-  problem.seconds = [&](const RaggedShape &shape) {
-    return tables.slowest(shape);
-  };
-  problem.load = [](const RaggedShape &shape) { return shape.tokens; };
+  problem.seconds = [&](const Load &load) { return tables.slowest(load); };
+  problem.held = [](const Load &load) { return load.queries; };
   problem.limit = options.mostTokens();
   std::optional<HeldBytes> held;
   if (trains && !options.dynamicLimits.empty()) {
     held.emplace(graph, options);
-    problem.load = [&](const RaggedShape &shape) {
-      return held->of(shape.tokens, shape.samples, shape.squares);
-    };
+    problem.held = [&](const Load &load) { return held->of(load); };
     problem.limit = held->limit();
   }
   return ShareSearch(graph, tables, options, trains, std::move(problem)).run();

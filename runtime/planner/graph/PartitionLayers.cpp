@@ -160,12 +160,10 @@ std::vector<double> layerCosts(const CostModel &costs, const Strategy &strategy,
       positions > 0 ? std::min(positions, cutSampleTokens) : cutSampleTokens;
   std::vector<double> seconds;
   for (int l = 0; l < model.layers(); ++l) {
-    Work work{cutTokens,
-              visiblePairs(model.kind(l), sample) * (cutTokens / sample),
-              cutTokens};
+    const Load load = loadOfEqual(sample, cutTokens);
     seconds.push_back(0);
     for (cost::Direction pass : passesOf(model, l, recompute))
-      seconds.back() += costs.seconds(kindAt(model, l, strategy), pass, work);
+      seconds.back() += costs.seconds(kindAt(model, l, strategy), pass, load);
   }
   return seconds;
 }

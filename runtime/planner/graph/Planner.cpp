@@ -6,6 +6,7 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/plan/program/SegmentLoad.h"
 #include "runtime/planner/estimate/StageCosts.h"
 #include "runtime/planner/estimate/StageMemory.h"
 #include "runtime/planner/graph/CutMiniBatch.h"
@@ -23,16 +24,17 @@ namespace {
 
 using plan::Instruction;
 
-/// Of micro-batches of several samples, and with `alone` of any.
-BatchExtent largestExtent(const Model &model, const PlanOptions &options,
-                          bool alone) {
+/// Returns a load that is at least that of every micro-batch of several samples. With
+/// `alone` it is also at least that of every sample alone.
+Load largestLoad(const Model &model, const PlanOptions &options, bool alone) {
   const int64_t samples = options.maxTokensPerMicroBatch;
   const int64_t tokens = alone ? options.mostTokens() : samples;
-  // So many tokens make most pairs where samples are as long as they can be.
+  // So many tokens have the most pairs if samples are as long as they can be.
   const int64_t length = std::min(longestSample(model, options), tokens);
-  const int64_t rest = tokens % length;
-  return {{tokens, tokens, samples},
-          tokens / length * length * length + rest * rest};
+  Load largest = times(loadOfSample(length), tokens / length) +
+                 loadOfSample(tokens % length);
+  largest.segments = samples;
+  return largest;
 }
 
 /// Micro-batches of the longest sample that hold as much as any step, whatever
@@ -195,7 +197,7 @@ Status Planner::writeEstimated(plan::Plan &plan, const PlanOptions &options,
 }
 
 Status Planner::placeAll(plan::Plan &plan, int replicas,
-                         const BatchExtent *largest) const {
+                         const Load *largest) const {
   FoundPlacements found;
   return forRanks(replicas, [&](int rank) {
     return assignMemory(graph_.replicaView(rank), plan, plan.ranks[rank],
@@ -217,9 +219,9 @@ Status Planner::place(plan::Plan &plan, const PlanOptions &options) const {
     const bool hasLonger = std::any_of(
         plan.microBatches.begin(), plan.microBatches.end(),
         [&](const plan::MicroBatch &microBatch) {
-          return extentOf(microBatch).tq > options.maxTokensPerMicroBatch;
+          return loadOf(microBatch).queries > options.maxTokensPerMicroBatch;
         });
-    BatchExtent largest = largestExtent(graph_.model(), options, hasLonger);
+    const Load largest = largestLoad(graph_.model(), options, hasLonger);
     DYNA_RETURN_IF_ERROR(
         assignMemory(graph_.replicaView(rank), plan, program, &largest));
     if (program.dynamicBytes > limit)
@@ -483,7 +485,7 @@ private:
                  : estimateStages(graph_, planner_.costs_, plan, own, options);
     };
     DYNA_RETURN_IF_ERROR(planner_.write(plan, 1, options, trains, seconds));
-    const BatchExtent largest = largestExtent(graph_.model(), options, alone);
+    const Load largest = largestLoad(graph_.model(), options, alone);
     DYNA_RETURN_IF_ERROR(planner_.placeAll(plan, 1, &largest));
     return plan;
   }

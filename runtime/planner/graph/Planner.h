@@ -178,8 +178,7 @@ private:
                             double atMost, bool &isSlower) const;
   Status place(plan::Plan &plan, const PlanOptions &options) const;
   /// `largest`: for micro-batches of this size, whatever the plan's are.
-  Status placeAll(plan::Plan &plan, int replicas,
-                  const BatchExtent *largest) const;
+  Status placeAll(plan::Plan &plan, int replicas, const Load *largest) const;
   class Largest;
   template <typename Write>
   StatusOr<plan::Plan> perRank(int replicas, Write write) const;

@@ -10,7 +10,7 @@
 namespace dyna {
 
 Status assignMemory(const RankView &view, const plan::Plan &plan,
-                    plan::RankProgram &program, const BatchExtent *largest,
+                    plan::RankProgram &program, const Load *largest,
                     FoundPlacements *found) {
   ProgramBlocks table(view, plan, program, largest);
   std::vector<BlockLifetime> lifetimes;

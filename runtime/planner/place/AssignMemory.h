@@ -21,7 +21,7 @@ using FoundPlacements = std::map<std::vector<BlockLifetime>, BlockPlacement>;
 /// rank's. With `largest`, every micro-batch is taken to have that extent. `found`,
 /// if given, is used and extended.
 Status assignMemory(const RankView &view, const plan::Plan &plan,
-                    plan::RankProgram &program, const BatchExtent *largest,
+                    plan::RankProgram &program, const Load *largest,
                     FoundPlacements *found = nullptr);
 
 } // namespace dyna

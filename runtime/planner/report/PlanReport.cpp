@@ -249,11 +249,12 @@ static double trainingFlops(const Model &model,
   for (int l = 0; l < model.layers(); ++l) {
     const plan::LayerKind &kind = model.kind(l);
     for (int64_t length : lengths)
-      perStep += static_cast<double>(kind.flops_per_token() +
-                                     kind.flops_per_target()) *
-                     static_cast<double>(length) +
-                 static_cast<double>(kind.attention_flops_per_pair()) *
-                     static_cast<double>(visiblePairs(kind, length));
+      perStep +=
+          static_cast<double>(kind.flops_per_token() +
+                              kind.flops_per_target()) *
+              static_cast<double>(length) +
+          static_cast<double>(kind.attention_flops_per_pair()) *
+              static_cast<double>(visiblePairs(kind, loadOfSample(length)));
   }
   return 3 * perStep;
 }

@@ -184,17 +184,17 @@ std::string ChosenStrategies::rangesTable() const {
   const std::vector<int> graphs = homeFirst();
   for (const FoundRange &range : found_.best.ranges) {
     const auto part = lengths_.between(range.first, range.last);
-    text += formatText("  %s  %-14s %6d samples %9d tokens  %8.3f s  %s%s\n",
-                       nameOf(range.candidate), rangeText(range),
-                       std::llround(part.probability *
-                                    static_cast<double>(part.load.sum.samples)),
-                       std::llround(part.probability *
-                                    static_cast<double>(part.load.sum.tokens)),
-                       part.probability *
-                           candidates_.phaseSeconds(range.candidate, graphs,
-                                                    part.load, part.longest),
-                       describeStrategy(candidates_.strategy(range.candidate)),
-                       range.candidate == found_.best.home ? "  (home)" : "");
+    text += formatText(
+        "  %s  %-14s %6d samples %9d tokens  %8.3f s  %s%s\n",
+        nameOf(range.candidate), rangeText(range),
+        std::llround(part.probability *
+                     static_cast<double>(part.lengths.load.segments)),
+        std::llround(part.probability *
+                     static_cast<double>(part.lengths.load.queries)),
+        part.probability * candidates_.phaseSeconds(range.candidate, graphs,
+                                                    part.lengths, part.longest),
+        describeStrategy(candidates_.strategy(range.candidate)),
+        range.candidate == found_.best.home ? "  (home)" : "");
   }
   return text;
 }

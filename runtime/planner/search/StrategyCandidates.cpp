@@ -63,7 +63,7 @@ std::vector<int> shardsPerNode(const ExecutableGraph &graph,
 /// backward on a micro-batch of so many tokens.
 int64_t workingBytes(const ExecutableGraph &graph, const PlanOptions &options,
                      int64_t tokens) {
-  const BatchExtent extent{{tokens, tokens, 1}, tokens * tokens};
+  const Load load = loadOfSample(tokens);
   int64_t most = 0;
   std::set<int> known;
   for (int stage = 0; stage < graph.stages(); ++stage) {
@@ -74,12 +74,12 @@ int64_t workingBytes(const ExecutableGraph &graph, const PlanOptions &options,
       int64_t workspace = 0;
       for (int role = 0; role < DYNA_ROLE_COUNT; ++role)
         if (view.hasRole(l, role))
-          workspace = std::max(workspace, view.workspaceBytes(l, role, extent));
+          workspace = std::max(workspace, view.workspaceBytes(l, role, load));
       most = std::max(
           most,
-          workspace + 2 * view.gradientBytes(l, extent) +
+          workspace + 2 * view.gradientBytes(l, load) +
               view.lateBytes(l, nearestMode(view.kind(l), options.recompute[0]),
-                             splitsBackward(view.kind(l)), extent));
+                             splitsBackward(view.kind(l)), load));
     }
   }
   return most;
@@ -296,7 +296,7 @@ int StrategyCandidates::judge(const LengthDistribution::Part &part, bool asHome,
     seconds[c] = phaseSeconds(c,
                               asHome || c == small ? std::vector<int>{c}
                                                    : std::vector<int>{small, c},
-                              part.load, part.longest);
+                              part.lengths, part.longest);
   const auto best = std::min_element(seconds.begin(), seconds.end());
   for (int c = 0; c < candidates() && *best < never; ++c) {
     merits[c].least = std::min(merits[c].least, seconds[c] / *best);
@@ -419,15 +419,16 @@ StrategyCandidates::estimateAlone(const Entry &entry,
   const double beside = entry.estimate->updateSeconds() +
                         all.probability * entry.estimate->gatherSeconds();
   auto secondsIn = [&](const std::vector<int64_t> &room) {
-    return beside + all.probability *
-                        phaseSeconds(entry, all.load, all.longest, [&](int n) {
-                          return tokensInFlight(entry, room, n);
-                        });
+    return beside +
+           all.probability *
+               phaseSeconds(entry, all.lengths, all.longest, [&](int n) {
+                 return tokensInFlight(entry, room, n);
+               });
   };
   alone.unlimitedSeconds =
-      beside +
-      all.probability * entry.estimate->seconds(
-                            all.load, std::max(all.longest, kUsualMicroBatch));
+      beside + all.probability *
+                   entry.estimate->seconds(
+                       all.lengths, std::max(all.longest, kUsualMicroBatch));
   if (space_.memoryBytes == 0) {
     alone.seconds = alone.unlimitedSeconds;
     return alone;
@@ -511,7 +512,7 @@ bool StrategyCandidates::hasRoomFor(const Entry &entry,
   PlanOptions options = entry.options;
   options.dynamicLimits = limits;
   const HeldBytes held(entry.placed->graph, options);
-  return held.of(tokens, 1, tokens * tokens) * inFlight +
+  return held.of(loadOfSample(tokens)) * inFlight +
              workingBytes(entry.placed->graph, options, tokens) <=
          held.limit();
 }
@@ -532,12 +533,12 @@ int64_t StrategyCandidates::tokensInFlight(const Entry &entry,
 
 double StrategyCandidates::phaseSeconds(int candidate,
                                         const std::vector<int> &graphs,
-                                        const PhaseLoad &load,
+                                        const PhaseLengths &lengths,
                                         int64_t longest) const {
   if (!holds(candidate, graphs, longest))
     return never;
   const Entry &entry = entries_[candidate];
-  return phaseSeconds(entry, load, longest, [&](int inFlight) {
+  return phaseSeconds(entry, lengths, longest, [&](int inFlight) {
     std::vector<int> key = graphs;
     std::sort(key.begin() + 1, key.end());
     key.push_back(candidate);
@@ -551,7 +552,7 @@ double StrategyCandidates::phaseSeconds(int candidate,
 }
 
 double StrategyCandidates::phaseSeconds(
-    const Entry &entry, const PhaseLoad &load, int64_t longest,
+    const Entry &entry, const PhaseLengths &lengths, int64_t longest,
     const std::function<int64_t(int)> &tokensOf) const {
   const int64_t wanted = std::max(longest, kUsualMicroBatch);
   // As many micro-batches of several samples at a time as stages, or fewer larger
@@ -567,25 +568,25 @@ double StrategyCandidates::phaseSeconds(
   for (size_t i = 0; i < room.size(); ++i) {
     const int64_t tokens = room[i].second;
     best = std::min(
-        best,
-        entry.estimate->seconds(
-            load, std::max(tokens, std::min(longest, entry.needs->microBatch)),
-            meanInFlight(room, i, load)));
+        best, entry.estimate->seconds(
+                  lengths,
+                  std::max(tokens, std::min(longest, entry.needs->microBatch)),
+                  meanInFlight(room, i, lengths)));
   }
   return best;
 }
 
 double StrategyCandidates::meanInFlight(const RoomInFlight &room, size_t first,
-                                        const PhaseLoad &load) {
+                                        const PhaseLengths &lengths) {
   double all = 0, parts = 0;
-  for (int c = 0; c < PhaseLoad::kClasses; ++c) {
-    if (load.tokensOf[c] == 0)
+  for (int c = 0; c < PhaseLengths::kClasses; ++c) {
+    if (lengths.tokensOf[c] == 0)
       continue;
-    const int64_t longest = std::min((INT64_C(2) << c) - 1, load.longest);
+    const int64_t longest = std::min((INT64_C(2) << c) - 1, lengths.longest);
     size_t at = first;
     while (at + 1 < room.size() && room[at].second < longest)
       ++at;
-    const auto tokens = static_cast<double>(load.tokensOf[c]);
+    const auto tokens = static_cast<double>(lengths.tokensOf[c]);
     all += tokens;
     parts += tokens / room[at].first;
   }

@@ -109,7 +109,8 @@ public:
   int considered() const { return considered_; }
 
   double phaseSeconds(int candidate, const std::vector<int> &graphs,
-                      const PhaseLoad &load, int64_t longest) const override;
+                      const PhaseLengths &lengths,
+                      int64_t longest) const override;
   double updateSeconds(int home) const override {
     return entries_[home].estimate->updateSeconds();
   }
@@ -177,7 +178,7 @@ private:
   int64_t tokensInFlight(const Entry &entry, const std::vector<int64_t> &limits,
                          int inFlight) const;
   /// `tokensOf(n)`: tokens of micro-batches of which n have room at a time.
-  double phaseSeconds(const Entry &entry, const PhaseLoad &load,
+  double phaseSeconds(const Entry &entry, const PhaseLengths &lengths,
                       int64_t longest,
                       const std::function<int64_t(int)> &tokensOf) const;
   /// Estimates the entry alone, in one order of ranks.
@@ -188,7 +189,7 @@ private:
   using RoomInFlight = std::vector<std::pair<int, int64_t>>;
   /// In the mean, of as many as `room[first]` says, or fewer where samples are longer.
   static double meanInFlight(const RoomInFlight &room, size_t first,
-                             const PhaseLoad &load);
+                             const PhaseLengths &lengths);
   /// Sets what lackOfRoom says.
   void findLeastNeed();
 

@@ -53,25 +53,27 @@ LengthDistribution::Part LengthDistribution::between(int64_t first,
   const double scale = there / count;
   // Runs make room for all that a range allows.
   part.longest = std::min(last, lengths_.back());
-  part.load.sum.samples = std::llround(there);
-  part.load.sum.tokens = std::llround(scale * (tokens_[end] - tokens_[begin]));
-  part.load.sum.squares =
-      std::llround(scale * (squares_[end] - squares_[begin]));
+  Load &load = part.lengths.load;
+  load.segments = std::llround(there);
+  load.queries = load.keys =
+      std::llround(scale * (tokens_[end] - tokens_[begin]));
+  load.pairs = std::llround(scale * (squares_[end] - squares_[begin]));
+  load.causalPairs = (load.pairs + load.queries) / 2;
   for (size_t at = begin; at < end;) {
-    const int c = PhaseLoad::classOf(lengths_[at]);
+    const int c = PhaseLengths::classOf(lengths_[at]);
     const auto last = lengths_.begin() + static_cast<long>(end);
     const size_t next =
-        (c + 1 < PhaseLoad::kClasses
+        (c + 1 < PhaseLengths::kClasses
              ? std::lower_bound(lengths_.begin() + static_cast<long>(at), last,
                                 INT64_C(1) << (c + 1))
              : last) -
         lengths_.begin();
-    part.load.tokensOf[c] +=
+    part.lengths.tokensOf[c] +=
         std::llround(scale * (tokens_[next] - tokens_[at]));
     at = next;
   }
   // The longest of n is expected at n / (n + 1) of the way.
-  part.load.longest =
+  part.lengths.longest =
       lengths_[begin +
                std::min(end - begin - 1,
                         static_cast<size_t>(count * there / (there + 1)))];
@@ -207,7 +209,7 @@ private:
     return part.probability == 0
                ? 0
                : part.probability * costs_.phaseSeconds(candidate, graphs,
-                                                        part.load,
+                                                        part.lengths,
                                                         part.longest);
   }
   /// With as few graphs as can be: no run's is faster.

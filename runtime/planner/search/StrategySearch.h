@@ -40,7 +40,7 @@ public:
   /// Samples of lengths first to last, of one step.
   struct Part {
     double probability = 0; ///< that there are any
-    PhaseLoad load;         ///< expected, if there are
+    PhaseLengths lengths;   ///< expected, if there are
     int64_t longest = 0;    ///< that there may be in any step, in tokens
   };
   /// O(log lengths).
@@ -71,7 +71,8 @@ public:
   /// which is one of `graphs`, all that a run has, home first. More graphs are
   /// never faster.
   virtual double phaseSeconds(int candidate, const std::vector<int> &graphs,
-                              const PhaseLoad &load, int64_t longest) const = 0;
+                              const PhaseLengths &lengths,
+                              int64_t longest) const = 0;
   virtual double updateSeconds(int home) const = 0;
   /// Between two different ones, but for First, where both may be home: other
   /// ranks' rows (ZeRO).

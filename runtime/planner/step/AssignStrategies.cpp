@@ -29,9 +29,9 @@ struct Way {
 /// Ranges by length, from here on: 0 is the one with the shortest samples.
 class Merger {
 public:
-  Merger(const LengthRanges &ranges, std::vector<PhaseLoad> loads,
+  Merger(const LengthRanges &ranges, std::vector<PhaseLengths> lengths,
          const StepEstimates &estimates)
-      : ranges_(ranges), loads_(std::move(loads)), estimates_(estimates),
+      : ranges_(ranges), lengths_(std::move(lengths)), estimates_(estimates),
         count_(ranges.size()),
         known_(static_cast<size_t>(count_) * count_, unknown) {}
 
@@ -74,17 +74,17 @@ private:
     double &known = known_[static_cast<size_t>(first) * count_ + last];
     if (known != unknown)
       return known;
-    PhaseLoad all;
+    PhaseLengths all;
     for (int i = first; i <= last; ++i)
-      all.add(loads_[i]);
-    known = all.sum.samples == 0
+      all.add(lengths_[i]);
+    known = all.load.segments == 0
                 ? none
                 : estimates_.phaseSeconds(ranges_.byLength()[last], all);
     return known;
   }
 
   const LengthRanges &ranges_;
-  std::vector<PhaseLoad> loads_;
+  std::vector<PhaseLengths> lengths_;
   const StepEstimates &estimates_;
   int count_;
   std::vector<double> known_;
@@ -119,13 +119,13 @@ StatusOr<Assignment> assignSamples(const std::vector<int64_t> &lengths,
   std::vector<int> place(count); // by length, of a range
   for (int i = 0; i < count; ++i)
     place[ranges.byLength()[i]] = i;
-  std::vector<PhaseLoad> loads(count);
+  std::vector<PhaseLengths> inRange(count);
   int present = 0; // bits, by length
   for (size_t i = 0; i < lengths.size(); ++i) {
-    loads[place[of[i]]].add(lengths[i]);
+    inRange[place[of[i]]].add(lengths[i]);
     present |= 1 << place[of[i]];
   }
-  Merger merger(ranges, std::move(loads), estimates);
+  Merger merger(ranges, std::move(inRange), estimates);
   const int longest = 1 << (count - 1);
   std::optional<Way> best;
   for (int kept = 0; kept < longest; ++kept) {

@@ -33,7 +33,7 @@ class StepEstimates {
 public:
   virtual ~StepEstimates() = default;
   /// Returns the seconds of a graph's phase, which has samples.
-  virtual double phaseSeconds(int graph, const PhaseLoad &load) const = 0;
+  virtual double phaseSeconds(int graph, const PhaseLengths &lengths) const = 0;
   /// Returns the seconds of all switches of a step with phases of these graphs. The
   /// list is ascending and not empty.
   virtual double switchSeconds(const std::vector<int> &graphs) const = 0;

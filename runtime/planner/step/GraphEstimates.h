@@ -25,8 +25,8 @@ public:
       : phases_(std::move(phases)), order_(std::move(order)),
         switches_(std::move(switches)) {}
 
-  double phaseSeconds(int graph, const PhaseLoad &load) const override {
-    return phases_[graph].seconds(load);
+  double phaseSeconds(int graph, const PhaseLengths &lengths) const override {
+    return phases_[graph].seconds(lengths);
   }
   double switchSeconds(const std::vector<int> &graphs) const override;
 

@@ -112,11 +112,11 @@ Status checkMemoryNeed(const MemoryNeed &need, const TrainOptions &options,
 }
 
 int64_t stagedOnDevice(const Model &model, int64_t tokens, double meanTokens) {
-  Extent extent;
-  extent.tq = extent.tkv = tokens;
-  extent.s = static_cast<int64_t>(static_cast<double>(tokens) /
-                                  std::max(meanTokens, 1.0));
-  const int64_t bytes = batchLayout(extent, model.batchTables()).bytes +
+  Load load;
+  load.queries = load.keys = tokens;
+  load.segments = static_cast<int64_t>(static_cast<double>(tokens) /
+                                       std::max(meanTokens, 1.0));
+  const int64_t bytes = batchLayout(load, model.batchTables()).bytes +
                         tokens * static_cast<int64_t>(sizeof(int32_t));
   // It grows by as much as there is.
   return kStepsInFlight * 2 * bytes;

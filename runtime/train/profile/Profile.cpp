@@ -9,6 +9,7 @@
 #include "runtime/base/Text.h"
 #include "runtime/plan/program/InstructionTable.h"
 #include "runtime/plan/program/PlanFile.h"
+#include "runtime/plan/program/SegmentLoad.h"
 #include "runtime/train/files/OutputPaths.h"
 #include "runtime/train/files/Progress.h"
 #include "runtime/train/flags/LearningRate.h"
@@ -89,8 +90,8 @@ private:
   void take(int rank, const plan::Plan &plan, const TraceRecorder &trace,
             const MiniBatch &batch,
             const std::vector<cost::Direction> &directions, Measurements &into);
-  Work workOf(const plan::Plan &plan, const Instruction &i,
-              const plan::LayerKind &kind, const MiniBatch &batch) const;
+  Load callLoadOf(const plan::Plan &plan, const Instruction &i,
+                  const plan::LayerKind &kind, const MiniBatch &batch) const;
   MiniBatch makeBatch(const ProfileShape &shape) const;
   void showProgress(const std::string &what);
 
@@ -127,25 +128,25 @@ MiniBatch Profiler::makeBatch(const ProfileShape &shape) const {
   return batch;
 }
 
-Work Profiler::workOf(const plan::Plan &plan, const Instruction &i,
-                      const plan::LayerKind &kind,
-                      const MiniBatch &batch) const {
-  Work work;
+Load Profiler::callLoadOf(const plan::Plan &plan, const Instruction &i,
+                          const plan::LayerKind &kind,
+                          const MiniBatch &batch) const {
   if (!isPerMicroBatch(i.op))
-    return work;
-  bool attends = kind.attention_flops_per_pair() > 0;
-  for (const plan::Segment &segment :
-       plan.microBatches[i.microBatch].segments) {
-    const std::vector<int32_t> &targets = batch.samples[segment.sample].targets;
-    work.tokens += segment.length;
-    work.pairs += attends ? visiblePairs(kind, segment.length) : 0;
-    if (kind.flops_per_target() > 0)
-      work.targets +=
-          std::count_if(targets.begin() + segment.begin,
-                        targets.begin() + segment.begin + segment.length,
+    return Load();
+  const plan::MicroBatch &microBatch = plan.microBatches[i.microBatch];
+  const Load load = loadOf(microBatch);
+  const bool attends = kind.attention_flops_per_pair() > 0;
+  int64_t targets = 0;
+  if (kind.flops_per_target() > 0)
+    for (const plan::Segment &segment : microBatch.segments) {
+      const auto first =
+          batch.samples[segment.sample].targets.begin() + segment.begin;
+      targets +=
+          std::count_if(first, first + segment.length,
                         [](int32_t target) { return target != ignoreTarget; });
-  }
-  return work;
+    }
+  return callLoad(load.queries, attends ? visiblePairs(kind, load) : 0,
+                  targets);
 }
 
 /// The slices of a trace are those of the program's instructions, in order.
@@ -174,8 +175,8 @@ void Profiler::take(int rank, const plan::Plan &plan,
                                                .exchanges(i.layer, roleOf(i))
                                                .empty();
     into.add({kind.name(), strategy.tp, strategy.sp, direction},
-             workOf(plan, i, kind, batch), {slice.seconds(), slice.coreSeconds},
-             waits);
+             callLoadOf(plan, i, kind, batch),
+             {slice.seconds(), slice.coreSeconds}, waits);
     const double seconds =
         waits || slice.coreSeconds < 0 ? slice.seconds() : slice.coreSeconds;
     if (seconds > 0)

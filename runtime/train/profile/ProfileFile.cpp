@@ -125,7 +125,7 @@ errorsOf(const CostTable &table, const Measurements &heldOut) {
     auto curve = table.curves().find(one.function);
     if (curve != table.curves().end())
       (one.seconds < shortCall ? errors.second : errors.first)
-          .add(curve->second.seconds(one.work), one.seconds);
+          .add(curve->second.seconds(one.load), one.seconds);
   }
   return errors;
 }

@@ -137,9 +137,9 @@ std::string MachineNoise::describe() const {
                           100 * withheld, differ);
 }
 
-void Measurements::add(const CostKey &function, const Work &work,
+void Measurements::add(const CostKey &function, const Load &load,
                        CallSeconds seconds, bool waits) {
-  Times &times = calls_[{function, {work.tokens, work.pairs, work.targets}}];
+  Times &times = calls_[{function, {load.queries, load.pairs, load.targets}}];
   const bool isOfDevice = seconds.core < 0;
   times.seconds.push_back(waits || isOfDevice ? seconds.wall : seconds.core);
   times.onWall |= waits;
@@ -153,8 +153,9 @@ void Measurements::add(const CostKey &function, const Work &work,
 std::vector<Measurements::Typical> Measurements::typical() const {
   std::vector<Typical> result;
   for (const auto &[call, times] : calls_) {
-    const auto &[tokens, pairs, targets] = call.second;
-    result.push_back({call.first, {tokens, pairs, targets}, times.typical()});
+    const auto &[queries, pairs, targets] = call.second;
+    result.push_back(
+        {call.first, callLoad(queries, pairs, targets), times.typical()});
   }
   return result;
 }
@@ -199,9 +200,9 @@ cost::Table Measurements::table() const {
     last = &key;
     cost::Point &point =
         *table.mutable_entries(table.entries_size() - 1)->add_points();
-    point.set_tokens(one.work.tokens);
-    point.set_pairs(one.work.pairs);
-    point.set_targets(one.work.targets);
+    point.set_tokens(one.load.queries);
+    point.set_pairs(one.load.pairs);
+    point.set_targets(one.load.targets);
     point.set_seconds(one.seconds);
   }
   return table;

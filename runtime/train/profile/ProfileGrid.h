@@ -88,22 +88,22 @@ struct MachineNoise {
 /// Calls below it are of no weight in a step, and single misses of caches in them.
 constexpr double shortCall = 1e-4;
 
-/// Times of calls, by function and work.
+/// Times of calls, by function and load.
 class Measurements {
 public:
   /// What counts is the time of the core, of which the median is typical. Where the
   /// function waits for other ranks (`waits`), that is part of it: the wall's,
   /// which other work disturbs far more: of that, `typicalSeconds`.
-  void add(const CostKey &function, const Work &work, CallSeconds seconds,
+  void add(const CostKey &function, const Load &load, CallSeconds seconds,
            bool waits);
   bool empty() const { return calls_.empty(); }
 
   struct Typical {
     CostKey function;
-    Work work;
+    Load load; ///< as tables of costs state it (callLoad)
     double seconds;
   };
-  /// By function, then by work.
+  /// Returns the typical times by function, then by load.
   std::vector<Typical> typical() const;
   /// The same as a table's entries.
   cost::Table table() const;

@@ -34,8 +34,8 @@ class FixedSwitches : public StepEstimates {
 public:
   explicit FixedSwitches(std::vector<PhaseEstimate> phases)
       : phases_(std::move(phases)) {}
-  double phaseSeconds(int graph, const PhaseLoad &load) const override {
-    return phases_[graph].seconds(load);
+  double phaseSeconds(int graph, const PhaseLengths &phase) const override {
+    return phases_[graph].seconds(phase);
   }
   double switchSeconds(const std::vector<int> &graphs) const override {
     return 0.1 * static_cast<double>(graphs.size());

@@ -209,14 +209,14 @@ int measureBins(const Drawn &drawn, int stages, bool limited) {
   std::vector<int64_t> lengths = sumsOf(drawn.lengths);
   const double perStage = layers / stages;
   RaggedCosts costs;
-  costs.seconds = [=](const RaggedShape &shape) {
+  costs.seconds = [=](const Load &load) {
     return perStage * 3 *
-           (5e-5 + 2.5e-6 * static_cast<double>(shape.tokens) +
-            2.5e-10 * static_cast<double>(shape.squares));
+           (5e-5 + 2.5e-6 * static_cast<double>(load.queries) +
+            2.5e-10 * static_cast<double>(load.pairs));
   };
   if (limited)
-    costs.bytes = [=](const RaggedShape &shape) {
-      double bytes = tokenBytes * perStage * static_cast<double>(shape.tokens);
+    costs.bytes = [=](const Load &load) {
+      double bytes = tokenBytes * perStage * static_cast<double>(load.queries);
       return static_cast<int64_t>(bytes);
     };
   PartitionOptions options = optionsOf(stages);
@@ -229,12 +229,12 @@ int measureBins(const Drawn &drawn, int stages, bool limited) {
       std::fprintf(stderr, "%s\n", made.status().message().c_str());
     return made.isOk();
   });
-  double start = costs.seconds({1, 0, 0}), work = 0, alone = 0, bytes = 0;
+  double start = costs.seconds(loadOfSample(0)), work = 0, alone = 0, bytes = 0;
   for (int64_t length : lengths) {
-    RaggedShape shape = {1, length, length * length};
-    work += costs.seconds(shape) - start;
-    alone = std::max(alone, costs.seconds(shape));
-    bytes += limited ? static_cast<double>(costs.bytes(shape)) : 0;
+    const Load load = loadOfSample(length);
+    work += costs.seconds(load) - start;
+    alone = std::max(alone, costs.seconds(load));
+    bytes += limited ? static_cast<double>(costs.bytes(load)) : 0;
   }
   double bound = std::numeric_limits<double>::infinity();
   for (size_t bins = 1; bins <= lengths.size(); ++bins) {

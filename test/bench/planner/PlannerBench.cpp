@@ -74,9 +74,10 @@ double imbalance(const Model &model, const plan::Plan &plan) {
       for (const plan::Segment &segment : microBatch.segments) {
         const plan::LayerKind &kind = model.kind(l);
         int64_t perToken = kind.flops_per_token() + kind.flops_per_target();
-        work += static_cast<double>(perToken * segment.length +
-                                    kind.attention_flops_per_pair() *
-                                        visiblePairs(kind, segment.length));
+        work += static_cast<double>(
+            perToken * segment.length +
+            kind.attention_flops_per_pair() *
+                visiblePairs(kind, loadOfSample(segment.length)));
       }
     largest = std::max(largest, work);
     sum += work;

@@ -48,8 +48,8 @@ public:
     for (const StepGraph &graph : graphs)
       phases_.emplace_back(*graph.graph, graph.planner->costs(), graph.options);
   }
-  double phaseSeconds(int graph, const PhaseLoad &load) const override {
-    return phases_[graph].seconds(load);
+  double phaseSeconds(int graph, const PhaseLengths &phase) const override {
+    return phases_[graph].seconds(phase);
   }
   double switchSeconds(const std::vector<int> &graphs) const override {
     std::vector<int> order;

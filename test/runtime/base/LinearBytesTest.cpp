@@ -46,6 +46,15 @@ TEST(LinearBytesTest, formulasAreComparedAndWritten) {
   EXPECT_EQ(LinearBytes().str(), "0");
 }
 
+/// What is sent is not rounded, and keys need not be as many as queries.
+TEST(LinearBytesTest, rowsOfALoadAreSentWithoutRounding) {
+  const Load load{3, 70, 2};
+  EXPECT_EQ((LinearBytes{5, 7, 11, 1000}.ofRows(load)),
+            3 * 5 + 70 * 7 + 2 * 11);
+  EXPECT_EQ((LinearBytes{5, 7, 11, 1000}.at(load)),
+            32 * 5 + 96 * 7 + 32 * 11 + 1000);
+}
+
 /// The least with which so many tokens have room for each rank's part, in whole blocks.
 TEST(LinearBytesTest, partsOfTokensHaveRoom) {
   for (int64_t ranks = 1; ranks <= 40; ++ranks)

@@ -23,19 +23,20 @@ public:
                                 static_cast<uint64_t>(bound));
   }
   double real() { return static_cast<double>(below(1 << 20)) / (1 << 20); }
-  Work work() {
+  Load load() {
     int64_t tokens = 1 + below(8192);
-    return {tokens, tokens * (1 + below(512)), below(tokens + 1)};
+    const int64_t pairs = tokens * (1 + below(512));
+    return callLoad(tokens, pairs, below(tokens + 1));
   }
 
 private:
   uint64_t counter_;
 };
 
-double planeOf(const std::array<double, 4> &c, const Work &work) {
-  return c[0] * static_cast<double>(work.tokens) +
-         c[1] * static_cast<double>(work.pairs) +
-         c[2] * static_cast<double>(work.targets) + c[3];
+double planeOf(const std::array<double, 4> &c, const Load &load) {
+  return c[0] * static_cast<double>(load.queries) +
+         c[1] * static_cast<double>(load.pairs) +
+         c[2] * static_cast<double>(load.targets) + c[3];
 }
 
 /// What the plane is chosen by.
@@ -43,7 +44,7 @@ double relativeError(const std::array<double, 4> &plane,
                      const std::vector<MeasuredPoint> &points) {
   double sum = 0;
   for (const MeasuredPoint &point : points)
-    sum += std::pow(planeOf(plane, point.work) / point.seconds - 1, 2);
+    sum += std::pow(planeOf(plane, point.load) / point.seconds - 1, 2);
   return sum;
 }
 
@@ -56,14 +57,14 @@ TEST(CostCurveTest, FindsAPlaneAgain) {
     truth[draw.below(4)] += 1e-7;
     std::vector<MeasuredPoint> points;
     for (int i = 0; i < 12; ++i) {
-      Work work = draw.work();
-      points.push_back({work, planeOf(truth, work)});
+      Load load = draw.load();
+      points.push_back({load, planeOf(truth, load)});
     }
     CostCurve curve(points);
     for (int i = 0; i < 20; ++i) {
-      Work work = draw.work();
-      double expected = planeOf(truth, work);
-      EXPECT_NEAR(curve.seconds(work), expected, 1e-3 * expected);
+      Load load = draw.load();
+      double expected = planeOf(truth, load);
+      EXPECT_NEAR(curve.seconds(load), expected, 1e-3 * expected);
     }
   }
 }
@@ -73,7 +74,7 @@ TEST(CostCurveTest, NoPlaneIsNearer) {
   for (int round = 0; round < 100; ++round) {
     std::vector<MeasuredPoint> points(1 + draw.below(8));
     for (MeasuredPoint &point : points)
-      point = {draw.work(), 1e-5 + draw.real()};
+      point = {draw.load(), 1e-5 + draw.real()};
     std::array<double, 4> plane = CostCurve(points).plane();
     EXPECT_THAT(plane, testing::Each(testing::Ge(0)));
     double error = relativeError(plane, points);
@@ -99,11 +100,11 @@ TEST(CostCurveTest, MoreWorkNeverCostsLess) {
   for (int round = 0; round < 300; ++round) {
     std::vector<MeasuredPoint> points(1 + draw.below(10));
     for (MeasuredPoint &point : points)
-      point = {draw.work(), draw.below(5) ? draw.real() : 0};
+      point = {draw.load(), draw.below(5) ? draw.real() : 0};
     CostCurve curve(points);
     for (int i = 0; i < 50; ++i) {
-      Work less = draw.work(), more = less;
-      more.tokens += draw.below(5000);
+      Load less = draw.load(), more = less;
+      more.queries += draw.below(5000);
       more.pairs += draw.below(1000000);
       more.targets += draw.below(5000);
       ASSERT_GE(curve.seconds(less), 0);
@@ -117,23 +118,23 @@ TEST(CostCurveTest, MeetsAscendingPoints) {
   Draw draw(4);
   for (int round = 0; round < 100; ++round) {
     std::vector<MeasuredPoint> points;
-    Work work;
+    Load load;
     double seconds = 1e-6;
     for (int i = 0; i < 8; ++i) {
-      work.tokens += 1 + draw.below(1000);
-      work.pairs = 10 * work.tokens;
+      load.queries += 1 + draw.below(1000);
+      load.pairs = 10 * load.queries;
       seconds += draw.real();
-      points.push_back({work, seconds});
+      points.push_back({load, seconds});
     }
     CostCurve curve(points);
     for (const MeasuredPoint &point : points)
-      EXPECT_NEAR(curve.seconds(point.work), point.seconds,
+      EXPECT_NEAR(curve.seconds(point.load), point.seconds,
                   1e-9 * point.seconds);
     // Between two points it is between them.
     for (size_t i = 1; i < points.size(); ++i) {
-      Work middle = points[i].work;
-      middle.tokens = (middle.tokens + points[i - 1].work.tokens) / 2;
-      middle.pairs = 10 * middle.tokens;
+      Load middle = points[i].load;
+      middle.queries = (middle.queries + points[i - 1].load.queries) / 2;
+      middle.pairs = 10 * middle.queries;
       double got = curve.seconds(middle);
       EXPECT_GE(got, points[i - 1].seconds * (1 - 1e-9));
       EXPECT_LE(got, points[i].seconds * (1 + 1e-9));
@@ -142,32 +143,34 @@ TEST(CostCurveTest, MeetsAscendingPoints) {
 }
 
 TEST(CostCurveTest, OnePointIsProportional) {
-  CostCurve curve({{{1000, 0, 0}, 0.5}});
-  EXPECT_DOUBLE_EQ(curve.seconds({2000, 0, 0}), 1);
-  EXPECT_DOUBLE_EQ(curve.seconds({10, 0, 0}), 0.005);
+  CostCurve curve({{callLoad(1000, 0, 0), 0.5}});
+  EXPECT_DOUBLE_EQ(curve.seconds(callLoad(2000, 0, 0)), 1);
+  EXPECT_DOUBLE_EQ(curve.seconds(callLoad(10, 0, 0)), 0.005);
   // Nothing says what pairs cost: tokens stand for them.
-  CostCurve attention({{{1000, 500500, 1000}, 0.5}});
-  EXPECT_DOUBLE_EQ(attention.seconds({1000, 9999999, 1000}), 0.5);
+  CostCurve attention({{callLoad(1000, 500500, 1000), 0.5}});
+  EXPECT_DOUBLE_EQ(attention.seconds(callLoad(1000, 9999999, 1000)), 0.5);
   // Once per step, without tokens.
   CostCurve update({{{}, 0.25}});
   EXPECT_DOUBLE_EQ(update.seconds({}), 0.25);
-  EXPECT_DOUBLE_EQ(update.seconds({4096, 1, 1}), 0.25);
+  EXPECT_DOUBLE_EQ(update.seconds(callLoad(4096, 1, 1)), 0.25);
 }
 
 TEST(CostCurveTest, PointsThatContradictEachOtherAreAveraged) {
-  CostCurve curve({{{100, 0, 0}, 3}, {{200, 0, 0}, 1}, {{400, 0, 0}, 8}});
-  EXPECT_DOUBLE_EQ(curve.seconds({100, 0, 0}), 2);
-  EXPECT_DOUBLE_EQ(curve.seconds({150, 0, 0}), 2);
-  EXPECT_DOUBLE_EQ(curve.seconds({200, 0, 0}), 2);
-  EXPECT_DOUBLE_EQ(curve.seconds({300, 0, 0}), 5);
-  EXPECT_DOUBLE_EQ(curve.seconds({400, 0, 0}), 8);
-  CostCurve twice({{{100, 0, 0}, 1}, {{100, 0, 0}, 3}});
-  EXPECT_DOUBLE_EQ(twice.seconds({100, 0, 0}), 2);
+  CostCurve curve({{callLoad(100, 0, 0), 3},
+                   {callLoad(200, 0, 0), 1},
+                   {callLoad(400, 0, 0), 8}});
+  EXPECT_DOUBLE_EQ(curve.seconds(callLoad(100, 0, 0)), 2);
+  EXPECT_DOUBLE_EQ(curve.seconds(callLoad(150, 0, 0)), 2);
+  EXPECT_DOUBLE_EQ(curve.seconds(callLoad(200, 0, 0)), 2);
+  EXPECT_DOUBLE_EQ(curve.seconds(callLoad(300, 0, 0)), 5);
+  EXPECT_DOUBLE_EQ(curve.seconds(callLoad(400, 0, 0)), 8);
+  CostCurve twice({{callLoad(100, 0, 0), 1}, {callLoad(100, 0, 0), 3}});
+  EXPECT_DOUBLE_EQ(twice.seconds(callLoad(100, 0, 0)), 2);
 }
 
 TEST(CostCurveTest, NothingCostsNothing) {
-  CostCurve curve({{{100, 5, 0}, 0}, {{200, 5, 0}, 0}});
-  EXPECT_EQ(curve.seconds({1 << 20, 1 << 20, 1}), 0);
+  CostCurve curve({{callLoad(100, 5, 0), 0}, {callLoad(200, 5, 0), 0}});
+  EXPECT_EQ(curve.seconds(callLoad(1 << 20, 1 << 20, 1)), 0);
 }
 
 } // namespace

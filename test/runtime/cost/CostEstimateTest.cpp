@@ -47,7 +47,7 @@ CostModel costsOf(const Model &model, const std::string &rates,
 }
 
 // Tiers have room for a multiple of 32 rows.
-constexpr Work work{63, 0, 63};
+constexpr Load load = callLoad(63, 0, 63);
 constexpr double room = 64;
 
 TEST(CostEstimateTest, OneRank) {
@@ -57,7 +57,7 @@ TEST(CostEstimateTest, OneRank) {
   double products = room * H, elementwise = room * (W + H);
   double deferred = room * (W + H);
   auto seconds = [&](cost::Direction direction) {
-    return bytes.seconds({block}, direction, work);
+    return bytes.seconds({block}, direction, load);
   };
   double saved = rows + products + elementwise;
   EXPECT_DOUBLE_EQ(seconds(cost::FORWARD), weights + saved + rows);
@@ -77,14 +77,14 @@ TEST(CostEstimateTest, OneOfTwoRanks) {
   CostModel bytes = costsOf(model, "f64_flops: 1e30 bytes_per_second: 8");
   double weights = 2 * 3 * W + 3, rows = 32 * W;
   double saved = rows + room * 3 + room * (W + 3);
-  EXPECT_DOUBLE_EQ(bytes.seconds(half, cost::FORWARD, work),
+  EXPECT_DOUBLE_EQ(bytes.seconds(half, cost::FORWARD, load),
                    weights + saved + rows);
-  EXPECT_DOUBLE_EQ(bytes.seconds(half, cost::RECOMPUTE_SELECTIVE, work), saved);
+  EXPECT_DOUBLE_EQ(bytes.seconds(half, cost::RECOMPUTE_SELECTIVE, load), saved);
   CostModel flops = costsOf(model, "f64_flops: 10 bytes_per_second: 1e30");
-  EXPECT_DOUBLE_EQ(flops.seconds(half, cost::FORWARD, work),
+  EXPECT_DOUBLE_EQ(flops.seconds(half, cost::FORWARD, load),
                    4 * W * 3 * 63 / 10);
   // Without sp all ranks have all tokens, and here a degree of its own.
-  EXPECT_DOUBLE_EQ(flops.seconds({block}, cost::FORWARD, work),
+  EXPECT_DOUBLE_EQ(flops.seconds({block}, cost::FORWARD, load),
                    4 * W * H * 63 / 10);
 }
 
@@ -94,10 +94,10 @@ TEST(CostEstimateTest, ReachesCount) {
   for (const char *rates : {"f64_flops: 10 bytes_per_second: 1e30",
                             "f64_flops: 1e30 bytes_per_second: 10"}) {
     std::string text = rates;
-    double all = costsOf(model, text).seconds({block}, cost::FORWARD, work);
+    double all = costsOf(model, text).seconds({block}, cost::FORWARD, load);
     CostModel half =
         costsOf(model, text + " flops_reach: 0.5 bytes_reach: 0.5");
-    EXPECT_DOUBLE_EQ(half.seconds({block}, cost::FORWARD, work), 2 * all);
+    EXPECT_DOUBLE_EQ(half.seconds({block}, cost::FORWARD, load), 2 * all);
   }
 }
 
@@ -131,7 +131,7 @@ TEST(CostEstimateTest, ExchangesComeOnTop) {
               "bytes_per_second: 2 } between { latency_seconds: 50 "
               "bytes_per_second: 1 }");
   // 600 targets are two chunks of 512 rows.
-  Work tokens{1000, 0, 600};
+  const Load tokens = callLoad(1000, 0, 600);
   double gathers = 2 * (3 + 8 * 1000 / 2 / 2.0) + 3 + 24 * 500 / 2 / 2.0;
   double sums = 2 * 2 * (3 + 4 * 300 / 2 / 2.0);
   auto seconds = [&](int perNode, cost::Direction direction) {

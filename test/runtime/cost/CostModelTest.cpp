@@ -51,13 +51,13 @@ protected:
 
 TEST_F(CostModelTest, MeasuredWhereThereIsAnEntry) {
   CostModel costs = this->costs(entry("block", "FORWARD", 3));
-  Work work{8192, 0, 0};
-  EXPECT_DOUBLE_EQ(costs.seconds({block}, cost::FORWARD, work), 6);
+  const Load load = callLoad(8192, 0, 0);
+  EXPECT_DOUBLE_EQ(costs.seconds({block}, cost::FORWARD, load), 6);
   EXPECT_TRUE(costs.isMeasured({block}, cost::FORWARD));
   for (KindAt at : {KindAt{block, 2}, KindAt{block, 1, true}, KindAt{head}}) {
     EXPECT_FALSE(costs.isMeasured(at, cost::FORWARD));
-    EXPECT_DOUBLE_EQ(costs.seconds(at, cost::FORWARD, work),
-                     costs.estimate(at, cost::FORWARD, work));
+    EXPECT_DOUBLE_EQ(costs.seconds(at, cost::FORWARD, load),
+                     costs.estimate(at, cost::FORWARD, load));
   }
   EXPECT_FALSE(costs.isMeasured({block}, cost::BACKWARD));
 }
@@ -110,29 +110,29 @@ TEST_F(CostModelTest, EstimatesFlopsOrBytes) {
   CostModel flops =
       costs("device { f64_flops: 10 bytes_per_second: 1e30 " + rates);
   int64_t tokens = 64;
-  Work work{tokens, 0, tokens};
+  const Load load = callLoad(tokens, 0, tokens);
   double layer = 4.0 * tinyWidth * tinyHidden * 64;
   double loss = 2.0 * tinyVocabulary * tinyWidth * 64;
-  EXPECT_DOUBLE_EQ(flops.seconds({block}, cost::FORWARD, work),
+  EXPECT_DOUBLE_EQ(flops.seconds({block}, cost::FORWARD, load),
                    layer / 10 + 0.5);
-  EXPECT_DOUBLE_EQ(flops.seconds({block}, cost::BACKWARD, work),
+  EXPECT_DOUBLE_EQ(flops.seconds({block}, cost::BACKWARD, load),
                    2 * layer / 10 + 0.5);
-  EXPECT_DOUBLE_EQ(flops.seconds({block}, cost::BACKWARD_WEIGHT, work),
+  EXPECT_DOUBLE_EQ(flops.seconds({block}, cost::BACKWARD_WEIGHT, load),
                    layer / 10 + 0.5);
-  EXPECT_DOUBLE_EQ(flops.seconds({head}, cost::FORWARD, work),
+  EXPECT_DOUBLE_EQ(flops.seconds({head}, cost::FORWARD, load),
                    3 * loss / 10 + 0.5);
   CostModel bytes =
       costs("device { f64_flops: 1e30 bytes_per_second: 4 " + rates);
   // 64 rows of 6 numbers from 64 ids; the whole table has only 11 rows.
   double ids = 64 * 4, out = 64 * tinyWidth * 8;
   double table = tinyVocabulary * tinyWidth * 8;
-  EXPECT_DOUBLE_EQ(bytes.seconds({embedding}, cost::FORWARD, work),
+  EXPECT_DOUBLE_EQ(bytes.seconds({embedding}, cost::FORWARD, load),
                    (table + ids + out) / 4 + 0.5);
-  EXPECT_DOUBLE_EQ(bytes.seconds({embedding}, cost::UPDATE, work),
+  EXPECT_DOUBLE_EQ(bytes.seconds({embedding}, cost::UPDATE, load),
                    8 * table / 4 + 0.5);
   // Few ids read few rows.
   double one = tinyWidth * 8;
-  EXPECT_DOUBLE_EQ(bytes.seconds({embedding}, cost::FORWARD, {1, 0, 1}),
+  EXPECT_DOUBLE_EQ(bytes.seconds({embedding}, cost::FORWARD, callLoad(1, 0, 1)),
                    (one + 4 + one) / 4 + 0.5);
 }
 
@@ -141,7 +141,7 @@ TEST_F(CostModelTest, FlopsAndBytesOverlap) {
   auto secondsAt = [&](const char *flops, const char *bytes) {
     return costs(std::string("device { f32_flops: 1 bf16_flops: 1 ") +
                  "f64_flops: " + flops + " bytes_per_second: " + bytes + " }")
-        .seconds({block}, cost::FORWARD, {64, 0, 64});
+        .seconds({block}, cost::FORWARD, callLoad(64, 0, 64));
   };
   double flops = secondsAt("1e3", "1e30"), bytes = secondsAt("1e30", "1e3");
   EXPECT_GT(std::min(flops, bytes), 0);

@@ -28,7 +28,7 @@ TEST(CostTableTest, ReadsEntriesAndDevice) {
   EXPECT_EQ(table->curves().size(), 2u);
   auto found = table->curves().find({"block", 2, true, cost::BACKWARD});
   ASSERT_NE(found, table->curves().end());
-  EXPECT_DOUBLE_EQ(found->second.seconds({100, 5050, 0}), 0.25);
+  EXPECT_DOUBLE_EQ(found->second.seconds(callLoad(100, 5050, 0)), 0.25);
   // Without tp it is 1.
   EXPECT_EQ(table->curves().count({"block", 1, false, cost::FORWARD}), 1u);
   EXPECT_EQ(table->device().name(), "node");

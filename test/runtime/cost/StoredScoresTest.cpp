@@ -5,7 +5,7 @@
 #include "runtime/cost/StoredScores.h"
 
 #include "runtime/cost/CostModel.h"
-#include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/plan/program/SegmentLoad.h"
 #include "runtime/plan/verify/PlanVerifier.h"
 #include "runtime/planner/graph/Planner.h"
 #include "runtime/planner/graph/RankMemory.h"
@@ -67,7 +67,12 @@ constexpr char described[] =
     "scores { kept_bytes: 5 forward_bytes: 13 backward_bytes: 19 }";
 
 // Two samples of 3 and 60 tokens see 6 and 1830 pairs of 9 and 3600.
-constexpr Work work{63, 1836, 63};
+constexpr Load loadOfBoth() {
+  Load load = loadOfSample(3) + loadOfSample(60);
+  load.targets = load.queries;
+  return load;
+}
+constexpr Load load = loadOfBoth();
 constexpr double allPairs = 3609;
 
 TEST(StoredScoresTest, ProductsAreOfAllPairsAndScoresMove) {
@@ -78,12 +83,12 @@ TEST(StoredScoresTest, ProductsAreOfAllPairsAndScoresMove) {
   auto layer = [&](double pairs) {
     return (4 * W * H * 63 + static_cast<double>(perPair) * pairs) / 10;
   };
-  EXPECT_DOUBLE_EQ(flops.seconds({block}, cost::FORWARD, work),
+  EXPECT_DOUBLE_EQ(flops.seconds({block}, cost::FORWARD, load),
                    layer(allPairs));
-  EXPECT_DOUBLE_EQ(flops.seconds({block}, cost::BACKWARD, work),
+  EXPECT_DOUBLE_EQ(flops.seconds({block}, cost::BACKWARD, load),
                    2 * layer(allPairs));
   // What is made again of the attention is all of it.
-  EXPECT_DOUBLE_EQ(flops.seconds({block}, cost::RECOMPUTE_SELECTIVE, work),
+  EXPECT_DOUBLE_EQ(flops.seconds({block}, cost::RECOMPUTE_SELECTIVE, load),
                    perPair * allPairs / 10);
   CostModel bytes = *CostModel::create(
       model,
@@ -92,8 +97,8 @@ TEST(StoredScoresTest, ProductsAreOfAllPairsAndScoresMove) {
   CostModel without = *CostModel::create(
       fused, tableOf(device("f64_flops: 1e30 bytes_per_second: 10")));
   auto more = [&](const KindAt &at, cost::Direction direction) {
-    return bytes.seconds(at, direction, work) -
-           without.seconds(at, direction, work);
+    return bytes.seconds(at, direction, load) -
+           without.seconds(at, direction, load);
   };
   auto moves = [](double heads, double perPair) {
     return testing::DoubleNear(heads * perPair * allPairs / 10, 1e-6);
@@ -116,7 +121,7 @@ TEST(StoredScoresTest, PairsThatAreSeenAllAreNotCountedTwice) {
   CostModel flops = *CostModel::create(
       model,
       tableOf(device("f64_flops: 10 bytes_per_second: 1e30") + described));
-  EXPECT_DOUBLE_EQ(flops.seconds({block}, cost::FORWARD, {63, 3609, 63}),
+  EXPECT_DOUBLE_EQ(flops.seconds({block}, cost::FORWARD, load),
                    (4 * W * H * 63 + perPair * allPairs) / 10);
 }
 
@@ -127,20 +132,20 @@ TEST(StoredScoresTest, TheyAreKeptUntilTheyAreMadeAgain) {
   RankView with = RankView::whole(model), without = RankView::whole(fused);
   plan::MicroBatch microBatch;
   microBatch.segments = {{0, 0, 3}, {1, 0, 60}};
-  const BatchExtent extent = extentOf(microBatch);
-  EXPECT_EQ(extent.pairs, 3609);
+  const Load load = loadOf(microBatch);
+  EXPECT_EQ(load.pairs, 3609);
   const int64_t bytes = dyna_align_block(4 * 5 * 3609);
   constexpr int layer = 1;
-  EXPECT_EQ(with.keptBytes(layer, plan::RECOMPUTE_NONE, extent),
-            without.keptBytes(layer, plan::RECOMPUTE_NONE, extent) + bytes);
+  EXPECT_EQ(with.keptBytes(layer, plan::RECOMPUTE_NONE, load),
+            without.keptBytes(layer, plan::RECOMPUTE_NONE, load) + bytes);
   for (auto mode : {plan::RECOMPUTE_SELECTIVE, plan::RECOMPUTE_FULL}) {
-    EXPECT_EQ(with.keptBytes(layer, mode, extent),
-              without.keptBytes(layer, mode, extent));
-    EXPECT_EQ(with.lateBytes(layer, mode, false, extent),
-              without.lateBytes(layer, mode, false, extent) + bytes);
+    EXPECT_EQ(with.keptBytes(layer, mode, load),
+              without.keptBytes(layer, mode, load));
+    EXPECT_EQ(with.lateBytes(layer, mode, false, load),
+              without.lateBytes(layer, mode, false, load) + bytes);
   }
-  EXPECT_EQ(with.keptBytes(0, plan::RECOMPUTE_NONE, extent),
-            without.keptBytes(0, plan::RECOMPUTE_NONE, extent));
+  EXPECT_EQ(with.keptBytes(0, plan::RECOMPUTE_NONE, load),
+            without.keptBytes(0, plan::RECOMPUTE_NONE, load));
 }
 
 // Whatever the lengths, what the largest micro-batch is taken for is room for it.

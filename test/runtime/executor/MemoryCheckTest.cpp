@@ -2,6 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
+#include "runtime/plan/program/SegmentLoad.h"
 #include "test/runtime/executor/TinyRun.h"
 
 #include <gmock/gmock.h>
@@ -81,7 +82,7 @@ TEST_F(MemoryCheckTest, TablesOfMicroBatchesAreInTheFormulas) {
         const auto &microBatch =
             run.lastPlan.microBatches[block.name.microBatch];
         EXPECT_EQ(block.assigned,
-                  batchLayout(extentOf(microBatch), tables).bytes);
+                  batchLayout(loadOf(microBatch), tables).bytes);
         EXPECT_EQ(block.touchedEnd, block.assigned);
         ++blocks;
       }

@@ -173,10 +173,10 @@ TEST_F(StagingTest, TablesAreThoseOfTheDefinition) {
 TEST(BatchLayoutTest, IsLinearInRoundedTokensAndSegments) {
   for (int64_t tokens : {1, 31, 32, 33, 640, 4097})
     for (int64_t segments : {1, 32, 45}) {
-      const Extent extent = {tokens, tokens, segments};
+      const Load load = {tokens, tokens, segments};
       const int64_t t = dyna_round_rows(tokens), s = dyna_round_rows(segments);
       auto bytes = [&](uint32_t tables) {
-        return batchLayout(extent, tables).bytes;
+        return batchLayout(load, tables).bytes;
       };
       const int64_t none = 20 * t + 48 * s;
       EXPECT_EQ(bytes(0), none);
@@ -185,8 +185,8 @@ TEST(BatchLayoutTest, IsLinearInRoundedTokensAndSegments) {
       EXPECT_EQ(bytes(DYNA_BATCH_POSITION_RUNS), none + 8 * t + 64);
       EXPECT_EQ(bytes(DYNA_BATCH_TARGET_ROWS), none + 4 * t);
       EXPECT_EQ(bytes(DYNA_BATCH_TABLES), none + 4 * s + 20 * t + 3 * 64);
-      const BatchLayout plain = batchLayout(extent, 0);
-      const BatchLayout all = batchLayout(extent, DYNA_BATCH_TABLES);
+      const BatchLayout plain = batchLayout(load, 0);
+      const BatchLayout all = batchLayout(load, DYNA_BATCH_TABLES);
       EXPECT_EQ(plain.rowPosition, all.rowPosition);
       EXPECT_EQ(plain.targetRows, -1);
       const int64_t places[] = {

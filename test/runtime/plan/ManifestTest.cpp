@@ -170,19 +170,19 @@ TEST(ManifestTest, TiersAndOwners) {
   auto model = Model::create(tinyManifest());
   ASSERT_TRUE(model.isOk());
   const RankView view = RankView::whole(*model);
-  Extent extent{33, 33, 2}; // counts as 64 tokens
+  const Load load{33, 33, 2}; // counts as 64 tokens
   int64_t row = 8 * tinyWidth, hidden = 8 * tinyHidden;
-  EXPECT_EQ(view.inputBytes(0, extent), 4 * 64);
-  EXPECT_EQ(view.inputBytes(1, extent), row * 64);
-  EXPECT_EQ(view.keptBytes(1, plan::RECOMPUTE_FULL, extent), row * 64);
-  EXPECT_EQ(view.keptBytes(1, plan::RECOMPUTE_SELECTIVE, extent),
+  EXPECT_EQ(view.inputBytes(0, load), 4 * 64);
+  EXPECT_EQ(view.inputBytes(1, load), row * 64);
+  EXPECT_EQ(view.keptBytes(1, plan::RECOMPUTE_FULL, load), row * 64);
+  EXPECT_EQ(view.keptBytes(1, plan::RECOMPUTE_SELECTIVE, load),
             (row + hidden) * 64);
-  EXPECT_EQ(view.keptBytes(1, plan::RECOMPUTE_NONE, extent),
+  EXPECT_EQ(view.keptBytes(1, plan::RECOMPUTE_NONE, load),
             (2 * row + 2 * hidden) * 64);
-  EXPECT_EQ(view.lateBytes(1, plan::RECOMPUTE_SELECTIVE, true, extent),
+  EXPECT_EQ(view.lateBytes(1, plan::RECOMPUTE_SELECTIVE, true, load),
             2 * (row + hidden) * 64);
-  EXPECT_EQ(view.gradientBytes(0, extent), 0);
-  EXPECT_EQ(view.gradientBytes(1, extent), row * 64);
+  EXPECT_EQ(view.gradientBytes(0, load), 0);
+  EXPECT_EQ(view.gradientBytes(1, load), row * 64);
   // The table is tied: the embedding owns it.
   EXPECT_EQ(view.owner(0), 0);
   EXPECT_TRUE(view.updates(0, 0));

@@ -71,13 +71,13 @@ TEST_F(ProgramBlocksTest, AnEvaluation) {
                                  "kept block of layer 0 micro-batch 0 0-1",
                                  "kept block of layer 1 micro-batch 0 1-2",
                                  "kept block of layer 2 micro-batch 0 2-3"));
-  Extent extent = blocks.extent(0);
+  const Load &load = blocks.load(0);
   int64_t batch = blocks.blocks()[0].bytes;
   std::vector<int64_t> live = blocks.liveBytes(BlockKind::Batch);
   EXPECT_THAT(live, ElementsAre(batch, batch, batch, batch));
   int64_t in[3];
   for (int layer : {0, 1, 2})
-    in[layer] = view.inputBytes(layer, extent);
+    in[layer] = view.inputBytes(layer, load);
   EXPECT_THAT(blocks.liveBytes(BlockKind::Kept),
               ElementsAre(in[0], in[0] + in[1], in[1] + in[2], in[2]));
   EXPECT_EQ(wrong(), "");

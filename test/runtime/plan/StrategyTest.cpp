@@ -69,12 +69,13 @@ TEST(StrategyTest, RanksAreNumberedInTheirOrder) {
 TEST(StrategyTest, GradientsOfUnevenPartsHaveRoomForTheLargest) {
   ExecutableGraph graph =
       *ExecutableGraph::create(modelWithDegrees(), *parseStrategy("tp=2,sp=1"));
-  Extent extent{65, 65, 1}; // parts of 33 and 32 tokens, in rows of 32
+  const Load load =
+      loadOfSample(65); // parts of 33 and 32 tokens, in rows of 32
   const RankView &first = graph.replicaView(0), &second = graph.replicaView(1);
-  ASSERT_EQ(first.rowsOf(inputOf(first.kind(1)), extent), 33);
-  ASSERT_EQ(second.rowsOf(inputOf(second.kind(1)), extent), 32);
-  EXPECT_EQ(first.gradientBytes(1, extent), 8 * tinyWidth * 64);
-  EXPECT_EQ(second.gradientBytes(1, extent), 8 * tinyWidth * 64);
+  ASSERT_EQ(first.rowsOf(inputOf(first.kind(1)), load), 33);
+  ASSERT_EQ(second.rowsOf(inputOf(second.kind(1)), load), 32);
+  EXPECT_EQ(first.gradientBytes(1, load), 8 * tinyWidth * 64);
+  EXPECT_EQ(second.gradientBytes(1, load), 8 * tinyWidth * 64);
 }
 
 /// Plans name their graph: what deals ranks otherwise has another name, and what

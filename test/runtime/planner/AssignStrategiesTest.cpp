@@ -35,11 +35,11 @@ struct SimpleEstimates : StepEstimates {
         (*table)[graph][graph] = 0;
     }
   }
-  double phaseSeconds(int graph, const PhaseLoad &load) const override {
+  double phaseSeconds(int graph, const PhaseLengths &phase) const override {
     ++asked;
-    EXPECT_GT(load.sum.samples, 0);
+    EXPECT_GT(phase.load.segments, 0);
     return start[graph] +
-           perToken[graph] * static_cast<double>(load.sum.tokens);
+           perToken[graph] * static_cast<double>(phase.load.queries);
   }
   double switchSeconds(const std::vector<int> &graphs) const override {
     EXPECT_FALSE(graphs.empty());
@@ -175,7 +175,7 @@ double bestOfAll(const std::vector<int64_t> &lengths,
         from(i + 1);
       return;
     }
-    std::vector<PhaseLoad> loads(count);
+    std::vector<PhaseLengths> loads(count);
     for (int range = 0; range < count; ++range) {
       // Nothing jumps over a graph that is used by ranges between.
       for (int other = range + 1; other < count; ++other)
@@ -190,7 +190,8 @@ double bestOfAll(const std::vector<int64_t> &lengths,
     std::vector<int> graphs;
     for (int graph = 0; graph < count; ++graph)
       for (int range = 0; range < count; ++range)
-        if (ranges.byLength()[range] == graph && loads[range].sum.samples > 0) {
+        if (ranges.byLength()[range] == graph &&
+            loads[range].load.segments > 0) {
           seconds += estimates.phaseSeconds(graph, loads[range]);
           graphs.push_back(graph);
         }
@@ -234,16 +235,16 @@ TEST(AssignStrategies, IsTheBestOfAllWays) {
     double seconds = 0;
     std::vector<int> graphs, seen(lengths.size());
     for (int graph = 0; graph < count; ++graph) {
-      PhaseLoad load;
+      PhaseLengths phase;
       for (int sample : assigned->samples[graph]) {
-        load.add(lengths[sample]);
+        phase.add(lengths[sample]);
         ++seen[sample];
         EXPECT_LE(lengths[sample], ranges.ranges()[graph].last);
       }
-      if (load.sum.samples == 0)
+      if (phase.load.segments == 0)
         continue;
       graphs.push_back(graph);
-      seconds += estimates.phaseSeconds(graph, load);
+      seconds += estimates.phaseSeconds(graph, phase);
     }
     EXPECT_THAT(seen, testing::Each(1));
     EXPECT_DOUBLE_EQ(assigned->seconds(),

@@ -4,6 +4,7 @@
 
 #include "runtime/planner/graph/CutMiniBatch.h"
 #include "runtime/abi/Random.h"
+#include "runtime/plan/program/SegmentLoad.h"
 #include "runtime/plan/verify/PlanVerifier.h"
 #include "runtime/planner/estimate/StageMemory.h"
 #include "runtime/planner/estimate/StageTables.h"
@@ -78,23 +79,13 @@ PlanOptions optionsOf(Batching batching, int64_t maxTokens) {
   return options;
 }
 
-RaggedShape shapeOf(const plan::MicroBatch &microBatch) {
-  RaggedShape shape;
-  for (const plan::Segment &segment : microBatch.segments) {
-    ++shape.samples;
-    shape.tokens += segment.length;
-    shape.squares += segment.length * segment.length;
-  }
-  return shape;
-}
-
 /// Seconds of the replica with the most, if there is one stage.
 double slowestReplica(const MicroBatches &cut, const StageTables &tables) {
   std::map<int, double> sums;
   double slowest = 0;
   for (const plan::MicroBatch &microBatch : cut) {
     double &sum = sums[microBatch.replica];
-    sum += tables.slowest(shapeOf(microBatch));
+    sum += tables.slowest(loadOf(microBatch));
     slowest = std::max(slowest, sum);
   }
   return slowest;
@@ -121,7 +112,7 @@ TEST(CutMiniBatchTest, EveryRuleMakesPlansThatHold) {
           EXPECT_TRUE(status.isOk()) << status.message();
           int replica = 0;
           for (const plan::MicroBatch &microBatch : plan->microBatches) {
-            EXPECT_LE(shapeOf(microBatch).tokens, most);
+            EXPECT_LE(loadOf(microBatch).queries, most);
             EXPECT_GE(microBatch.replica, replica);
             replica = microBatch.replica;
             for (const plan::Segment &segment : microBatch.segments) {
@@ -189,27 +180,24 @@ double bestOfAll(const Lengths &lengths, int replicas, int64_t most, bool pads,
   };
   std::vector<Bin> bins;
   double best = std::numeric_limits<double>::infinity();
-  auto shape = [&](const Bin &bin) {
-    RaggedShape shape;
+  auto load = [&](const Bin &bin) {
+    Load load;
     int64_t longest = *std::max_element(bin.lengths.begin(), bin.lengths.end());
-    for (int64_t length : bin.lengths) {
-      int64_t row = pads ? longest : length;
-      shape = {shape.samples + 1, shape.tokens + row,
-               shape.squares + row * row};
-    }
-    return shape;
+    for (int64_t length : bin.lengths)
+      load += loadOfSample(pads ? longest : length);
+    return load;
   };
   std::function<void(size_t)> place = [&](size_t sample) {
     if (sample == lengths.size()) {
       std::vector<double> sums(replicas, 0);
       for (const Bin &bin : bins)
-        sums[bin.replica] += tables.slowest(shape(bin));
+        sums[bin.replica] += tables.slowest(load(bin));
       best = std::min(best, *std::max_element(sums.begin(), sums.end()));
       return;
     }
     for (size_t b = 0; b < bins.size(); ++b) {
       bins[b].lengths.push_back(lengths[sample]);
-      if (shape(bins[b]).tokens <= most)
+      if (load(bins[b]).queries <= most)
         place(sample + 1);
       bins[b].lengths.pop_back();
     }
@@ -291,10 +279,9 @@ std::pair<bool, double> timeOf(const MicroBatches &cut,
       problem.forward.emplace_back();
       problem.backward.emplace_back();
       for (int m : own) {
-        problem.forward[stage].push_back(
-            tables.forward(stage, shapeOf(cut[m])));
+        problem.forward[stage].push_back(tables.forward(stage, loadOf(cut[m])));
         problem.backward[stage].push_back(
-            tables.backward(stage, shapeOf(cut[m])));
+            tables.backward(stage, loadOf(cut[m])));
       }
     }
     if (!options.dynamicLimits.empty()) {
@@ -334,8 +321,8 @@ TEST(CutMiniBatchTest, NoShareIsBetter) {
     problem.stages = graph.stages();
     problem.replicas = replicas;
     problem.maxTokens = 1024;
-    problem.seconds = [&](const RaggedShape &s) { return tables.slowest(s); };
-    problem.load = [](const RaggedShape &shape) { return shape.tokens; };
+    problem.seconds = [&](const Load &load) { return tables.slowest(load); };
+    problem.held = [](const Load &load) { return load.queries; };
     problem.limit = 1024;
     const bool isLimited = seed % 16 >= 5;
     std::optional<HeldBytes> held;
@@ -346,9 +333,7 @@ TEST(CutMiniBatchTest, NoShareIsBetter) {
              dyna_mix64(seed * 10 + static_cast<uint64_t>(rank)) % 60000) /
             (graph.stages() > 3 ? 3 : 1)));
       held.emplace(graph, options);
-      problem.load = [&](const RaggedShape &shape) {
-        return held->of(shape.tokens, shape.samples, shape.squares);
-      };
+      problem.held = [&](const Load &load) { return held->of(load); };
       problem.limit = held->limit();
     }
     auto chosen = cutMiniBatch(graph, known, lengths, options, true);
@@ -359,10 +344,11 @@ TEST(CutMiniBatchTest, NoShareIsBetter) {
       squares += static_cast<double>(length * length);
     const int64_t own = std::min<int64_t>(1024, tokens / replicas);
     const double part = static_cast<double>(own) / static_cast<double>(tokens);
-    const int64_t whole = std::min(
-        problem.limit,
-        problem.load({static_cast<int64_t>(lengths.size()) * own / tokens, own,
-                      static_cast<int64_t>(squares * part)}));
+    Load mean;
+    mean.queries = mean.keys = own;
+    mean.segments = static_cast<int64_t>(lengths.size()) * own / tokens;
+    mean.pairs = static_cast<int64_t>(squares * part);
+    const int64_t whole = std::min(problem.limit, problem.held(mean));
     std::vector<int64_t> shares;
     for (int64_t parts : {1, 2, 3, 4, 6, 8})
       shares.push_back(whole / parts);
@@ -430,7 +416,7 @@ TEST(CutMiniBatchTest, MicroBatchesUsuallyHave4096Tokens) {
   ASSERT_TRUE(cut.isOk()) << cut.status().message();
   EXPECT_EQ(cut->size(), 3);
   for (const plan::MicroBatch &microBatch : *cut)
-    EXPECT_EQ(shapeOf(microBatch).tokens, 4096);
+    EXPECT_EQ(loadOf(microBatch).queries, 4096);
 }
 
 TEST(CutMiniBatchTest, LongSamplesStandAloneAndRelaxNothing) {
@@ -444,7 +430,7 @@ TEST(CutMiniBatchTest, LongSamplesStandAloneAndRelaxNothing) {
     if (microBatch.segments[0].length == 90)
       EXPECT_EQ(microBatch.segments.size(), 1);
     else
-      EXPECT_LE(shapeOf(microBatch).tokens, 100);
+      EXPECT_LE(loadOf(microBatch).queries, 100);
 }
 
 TEST(CutMiniBatchTest, WhatCannotBeCutIsNamed) {
@@ -501,17 +487,17 @@ TEST(StageTablesTest, MeetTheCostModel) {
                                         seed % 2 ? 64 : 8))
       microBatch.segments.push_back({0, 0, length});
     PipelineProblem exact = estimateStages(graph, known, plan, {0}, options);
-    RaggedShape shape = shapeOf(microBatch);
+    const Load load = loadOf(microBatch);
     double slowest = 0;
     for (int stage = 0; stage < 2; ++stage) {
-      EXPECT_NEAR(tables.forward(stage, shape) / exact.forward[stage][0], 1,
+      EXPECT_NEAR(tables.forward(stage, load) / exact.forward[stage][0], 1,
                   0.01);
-      EXPECT_NEAR(tables.backward(stage, shape) / exact.backward[stage][0], 1,
+      EXPECT_NEAR(tables.backward(stage, load) / exact.backward[stage][0], 1,
                   0.01);
       slowest =
           std::max(slowest, exact.forward[stage][0] + exact.backward[stage][0]);
     }
-    EXPECT_NEAR(tables.slowest(shape) / slowest, 1, 0.01);
+    EXPECT_NEAR(tables.slowest(load) / slowest, 1, 0.01);
   }
 }
 

@@ -20,29 +20,24 @@ namespace {
 
 using Lengths = std::vector<int64_t>;
 
-RaggedShape with(RaggedShape shape, int64_t length) {
-  return {shape.samples + 1, shape.tokens + length,
-          shape.squares + length * length};
-}
-
 RaggedCosts affine(double start, double token, double square) {
   RaggedCosts costs;
-  costs.seconds = [=](const RaggedShape &shape) {
-    return start + token * static_cast<double>(shape.tokens) +
-           square * static_cast<double>(shape.squares);
+  costs.seconds = [=](const Load &load) {
+    return start + token * static_cast<double>(load.queries) +
+           square * static_cast<double>(load.pairs);
   };
-  costs.bytes = [](const RaggedShape &shape) { return shape.tokens; };
+  costs.bytes = [](const Load &load) { return load.queries; };
   return costs;
 }
 
 double bestOfAllBins(const Lengths &lengths, const RaggedCosts &costs,
                      const PartitionOptions &options) {
   double best = std::numeric_limits<double>::infinity();
-  std::vector<RaggedShape> bins;
+  std::vector<Load> bins;
   std::function<void(size_t)> place = [&](size_t sample) {
     if (sample == lengths.size()) {
       double largest = 0, sum = 0;
-      for (const RaggedShape &bin : bins) {
+      for (const Load &bin : bins) {
         largest = std::max(largest, costs.seconds(bin));
         sum += costs.seconds(bin);
       }
@@ -51,13 +46,13 @@ double bestOfAllBins(const Lengths &lengths, const RaggedCosts &costs,
       return;
     }
     for (size_t b = 0; b < bins.size(); ++b) {
-      RaggedShape before = bins[b];
-      bins[b] = with(before, lengths[sample]);
+      const Load before = bins[b];
+      bins[b] = before + loadOfSample(lengths[sample]);
       if (costs.bytes(bins[b]) <= options.shareBytes)
         place(sample + 1);
       bins[b] = before;
     }
-    bins.push_back(with({}, lengths[sample]));
+    bins.push_back(loadOfSample(lengths[sample]));
     place(sample + 1);
     bins.pop_back();
   };
@@ -71,17 +66,17 @@ void checkBins(const MicroBatchPartition &packed, const Lengths &lengths,
   double largest = 0, sum = 0;
   ASSERT_EQ(packed.seconds.size(), packed.microBatches.size());
   for (size_t m = 0; m < packed.seconds.size(); ++m) {
-    RaggedShape shape;
+    Load load;
     ASSERT_FALSE(packed.microBatches[m].empty());
     EXPECT_TRUE(std::is_sorted(packed.microBatches[m].begin(),
                                packed.microBatches[m].end()));
     for (int64_t sample : packed.microBatches[m]) {
       ++seen[sample];
-      shape = with(shape, lengths[sample]);
+      load += loadOfSample(lengths[sample]);
     }
-    EXPECT_LE(costs.bytes(shape),
-              shape.samples > 1 ? options.shareBytes : options.limitBytes);
-    EXPECT_EQ(packed.seconds[m], costs.seconds(shape));
+    EXPECT_LE(costs.bytes(load),
+              load.segments > 1 ? options.shareBytes : options.limitBytes);
+    EXPECT_EQ(packed.seconds[m], costs.seconds(load));
     largest = std::max(largest, packed.seconds[m]);
     sum += packed.seconds[m];
   }
@@ -175,7 +170,7 @@ TEST(PackForPipelineTest, ALongSampleRelaxesNothingForOthers) {
 /// there is room for that.
 TEST(PackForPipelineTest, OthersAreLevelBesideALongSample) {
   RaggedCosts costs = affine(1, 1, 0);
-  costs.bytes = [](const RaggedShape &shape) { return shape.squares; };
+  costs.bytes = [](const Load &load) { return load.pairs; };
   PartitionOptions options;
   options.stages = 10;
   options.shareBytes = 5000;

@@ -67,11 +67,11 @@ std::vector<int64_t> drawSamples(uint64_t seed, int count, int64_t longest) {
   return lengths;
 }
 
-PhaseLoad loadOf(const std::vector<int64_t> &lengths) {
-  PhaseLoad load;
+PhaseLengths phaseOf(const std::vector<int64_t> &lengths) {
+  PhaseLengths phase;
   for (int64_t length : lengths)
-    load.add(length);
-  return load;
+    phase.add(length);
+  return phase;
 }
 
 // Within a fifth in each case and 4 % in the mean, few samples and uneven
@@ -91,14 +91,15 @@ TEST(PhaseEstimate, IsNearWhatPlansTake) {
         SCOPED_TRACE(formatText("%s: %d samples of at most %d tokens", text,
                                 count, longest));
         const auto lengths = drawSamples(count + longest, count, longest);
-        const PhaseLoad load = loadOf(lengths);
+        const PhaseLengths phaseLengths = phaseOf(lengths);
         PlanOptions options = phase.options;
         options.update = false;
-        auto plan = planner.training(lengths, load.sum.tokens, options);
+        auto plan =
+            planner.training(lengths, phaseLengths.load.queries, options);
         ASSERT_TRUE(plan.isOk()) << plan.status().message();
         auto report = reportPlan(phase.graph, *plan, costs);
         ASSERT_TRUE(report.isOk()) << report.status().message();
-        const double ratio = estimate.seconds(load) / report->seconds;
+        const double ratio = estimate.seconds(phaseLengths) / report->seconds;
         EXPECT_GT(ratio, 0.9);
         EXPECT_LT(ratio, 1.2);
         errors += std::abs(ratio - 1);
@@ -129,7 +130,7 @@ TEST(PhaseEstimate, NothingTakesNoTime) {
   Phase phase(costs, "dp=2,pp=2,layers=3+2");
   const PhaseEstimate estimate(phase.graph, costs, phase.options);
   EXPECT_EQ(estimate.seconds({}), 0);
-  PhaseLoad few = loadOf({5, 40}), more = loadOf({5, 40, 40});
+  PhaseLengths few = phaseOf({5, 40}), more = phaseOf({5, 40, 40});
   EXPECT_LT(estimate.seconds(few), estimate.seconds(more) + 1e-12);
 }
 
@@ -137,16 +138,16 @@ TEST(PhaseEstimate, NothingTakesNoTime) {
 TEST(PhaseEstimate, ReadsMemory) {
   const CostModel costs = costsOf();
   Phase phase(costs, "dp=1");
-  const PhaseLoad load = loadOf(std::vector<int64_t>(256, 16));
+  const PhaseLengths lengths = phaseOf(std::vector<int64_t>(256, 16));
   const double wide =
-      PhaseEstimate(phase.graph, costs, phase.options).seconds(load);
+      PhaseEstimate(phase.graph, costs, phase.options).seconds(lengths);
   const Planner planner(phase.graph, costs);
   PlanOptions small = phase.options;
   small.longestSample = 0;
   small.maxTokensPerMicroBatch = 32;
   phase.options.dynamicLimits = *planner.leastDynamicBytes(small, true);
   const double narrow =
-      PhaseEstimate(phase.graph, costs, phase.options).seconds(load);
+      PhaseEstimate(phase.graph, costs, phase.options).seconds(lengths);
   EXPECT_GT(narrow, 1.5 * wide);
 }
 

@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/planner/estimate/StageMemory.h"
+#include "runtime/plan/program/SegmentLoad.h"
 #include "runtime/planner/estimate/StageTables.h"
 #include "runtime/planner/graph/CutMiniBatch.h"
 #include "runtime/planner/graph/Planner.h"
@@ -72,13 +73,8 @@ TEST(HeldBytesTest, AreThoseOfTheStageWithTheLeastRoom) {
     options.recompute = {static_cast<plan::Recompute>(seed % 3)};
     plan::Plan plan;
     plan::MicroBatch &microBatch = plan.microBatches.emplace_back();
-    int64_t tokens = 0, pairs = 0;
-    for (int64_t count = pick(draw, 1, 9); count > 0; --count) {
-      const int64_t length = pick(draw, 1, 64);
-      microBatch.segments.push_back({0, 0, length});
-      tokens += length;
-      pairs += length * length;
-    }
+    for (int64_t count = pick(draw, 1, 9); count > 0; --count)
+      microBatch.segments.push_back({0, 0, pick(draw, 1, 64)});
     PipelineProblem problem;
     if (options.splitBackward)
       problem.weight.assign(3, {0});
@@ -94,8 +90,7 @@ TEST(HeldBytesTest, AreThoseOfTheStageWithTheLeastRoom) {
                                 static_cast<double>(least) /
                                 static_cast<double>(room));
     }
-    auto bytes = static_cast<double>(held.of(
-        tokens, static_cast<int64_t>(microBatch.segments.size()), pairs));
+    auto bytes = static_cast<double>(held.of(loadOf(microBatch)));
     EXPECT_LE(bytes, most + 1);
     const double rounding = 64.0 * (DYNA_TIER_COUNT + 1) * model().layers();
     EXPECT_GE(bytes, most - rounding);
@@ -141,15 +136,14 @@ double bestCut(const BatchingProblem &problem) {
       if (end <= gaps && !(ends >> (end - 1) & 1))
         continue;
       const auto samples = static_cast<int64_t>(end - begin);
-      const int64_t tokens = samples * lengths[end - 1];
-      const RaggedShape shape = {samples, tokens, tokens * lengths[end - 1]};
+      const Load load = times(loadOfSample(lengths[end - 1]), samples);
       begin = end;
       const int64_t room =
           samples > 1 ? std::min(problem.share, problem.limit) : problem.limit;
-      if (problem.load(shape) > room ||
-          (samples > 1 && tokens > problem.maxTokens))
+      if (problem.held(load) > room ||
+          (samples > 1 && load.queries > problem.maxTokens))
         sum = never;
-      double seconds = problem.seconds(shape);
+      double seconds = problem.seconds(load);
       sum += seconds;
       largest = std::max(largest, seconds);
     }
@@ -162,12 +156,9 @@ double bestCut(const BatchingProblem &problem) {
 double objectiveOf(const MicroBatches &cut, const BatchingProblem &problem) {
   double sum = 0, largest = 0;
   for (const plan::MicroBatch &microBatch : cut) {
-    RaggedShape shape;
-    for (const plan::Segment &segment : microBatch.segments)
-      shape = {shape.samples + 1, shape.tokens + segment.length,
-               shape.squares + segment.length * segment.length};
-    sum += problem.seconds(shape);
-    largest = std::max(largest, problem.seconds(shape));
+    const double seconds = problem.seconds(loadOf(microBatch));
+    sum += seconds;
+    largest = std::max(largest, seconds);
   }
   return (problem.stages - 1) * largest + sum / problem.replicas;
 }
@@ -195,12 +186,8 @@ TEST(HeldBytesTest, PaddedCutsAreTheBestThatFit) {
     problem.replicas = static_cast<int>(pick(draw, 1, 2));
     problem.maxTokens = options.maxTokensPerMicroBatch;
     problem.rowTokens = 64;
-    problem.seconds = [&](const RaggedShape &shape) {
-      return tables.slowest(shape);
-    };
-    problem.load = [&](const RaggedShape &shape) {
-      return held.of(shape.tokens, shape.samples);
-    };
+    problem.seconds = [&](const Load &load) { return tables.slowest(load); };
+    problem.held = [&](const Load &load) { return held.of(load); };
     problem.limit = held.limit() / (seed % 3 == 0 ? 4 : 1);
     problem.share = std::max<int64_t>(1, problem.limit / pick(draw, 1, 5));
     auto cut = ruleOf(Batching::Padded).cut(problem);
@@ -216,7 +203,7 @@ TEST(HeldBytesTest, PaddedCutsAreTheBestThatFit) {
     EXPECT_NEAR(objectiveOf(*cut, problem) / best, 1, 1e-12);
     for (const plan::MicroBatch &microBatch : *cut)
       alone += microBatch.segments.size() == 1 &&
-               held.of(microBatch.segments[0].length, 1) > problem.share;
+               held.of(loadOf(microBatch)) > problem.share;
   }
   EXPECT_GT(infeasible, 20);
   EXPECT_GT(alone, 100);
@@ -245,7 +232,8 @@ TEST(HeldBytesTest, ScarceMemoryMakesSmallerMicroBatches) {
     for (const plan::MicroBatch &microBatch : scarce->microBatches)
       largest = std::max<int64_t>(largest, microBatch.segments.size());
     // Three of them fit the first stage.
-    EXPECT_LE(3 * held.of(16 * largest, largest), held.limit() / 100);
+    EXPECT_LE(3 * held.of(times(loadOfSample(16), largest)),
+              held.limit() / 100);
     EXPECT_GE(scarce->microBatchCount(), plenty->microBatchCount());
   }
 }

@@ -42,15 +42,16 @@ struct TableCosts : StepCosts {
   }
   int candidates() const override { return static_cast<int>(list.size()); }
   double phaseSeconds(int c, const std::vector<int> &graphs,
-                      const PhaseLoad &load, int64_t longest) const override {
-    EXPECT_GT(load.sum.samples, 0);
-    EXPECT_LE(load.longest, longest);
+                      const PhaseLengths &lengths,
+                      int64_t longest) const override {
+    EXPECT_GT(lengths.load.segments, 0);
+    EXPECT_LE(lengths.longest, longest);
     EXPECT_EQ(std::count(graphs.begin(), graphs.end(), c), 1);
     // Every other graph takes memory.
     return longest > list[c].longest / static_cast<int64_t>(graphs.size())
                ? never
-               : list[c].start +
-                     list[c].perToken * static_cast<double>(load.sum.tokens);
+               : list[c].start + list[c].perToken *
+                                     static_cast<double>(lengths.load.queries);
   }
   double updateSeconds(int home) const override { return list[home].update; }
   double switchSeconds(SwitchKind kind, int from, int to) const override {
@@ -66,25 +67,25 @@ TEST(LengthDistribution, PartsAreWhatAStepHas) {
   EXPECT_EQ(all.longest(), 100);
   const auto few = all.between(11, 200);
   EXPECT_NEAR(few.probability, 1 - std::exp(-5.0), 1e-12);
-  EXPECT_EQ(few.load.sum.samples, 5);
-  EXPECT_NEAR(static_cast<double>(few.load.sum.tokens), 503, 1);
-  EXPECT_NEAR(static_cast<double>(few.load.sum.squares), 50339, 10);
-  EXPECT_EQ(few.load.longest, 100);
+  EXPECT_EQ(few.lengths.load.segments, 5);
+  EXPECT_NEAR(static_cast<double>(few.lengths.load.queries), 503, 1);
+  EXPECT_NEAR(static_cast<double>(few.lengths.load.pairs), 50339, 10);
+  EXPECT_EQ(few.lengths.longest, 100);
   EXPECT_EQ(all.between(0, 10).probability, 1);
   EXPECT_EQ(all.between(11, 99).probability, 0);
   // The 45 samples of a step that has all of them, and no longer ones.
-  EXPECT_EQ(all.between(0, 99).load.sum.tokens, 450);
+  EXPECT_EQ(all.between(0, 99).lengths.load.queries, 450);
   // Seldom there, but then there is one of them.
   const auto seldom = LengthDistribution(lengths, 0.1).between(11, 100);
   EXPECT_NEAR(seldom.probability, 0.01, 1e-3);
-  EXPECT_EQ(seldom.load.sum.samples, 1);
-  EXPECT_NEAR(static_cast<double>(seldom.load.sum.tokens), 100, 1);
+  EXPECT_EQ(seldom.lengths.load.segments, 1);
+  EXPECT_NEAR(static_cast<double>(seldom.lengths.load.queries), 100, 1);
   EXPECT_EQ(seldom.longest, 100);
   // One is expected, of steps that have any of them 1 / (1 - 1/e).
   const auto one = LengthDistribution(lengths, 10).between(11, 100);
   EXPECT_NEAR(one.probability, 1 - std::exp(-1.0), 1e-12);
-  EXPECT_EQ(one.load.sum.samples, 2);
-  EXPECT_EQ(one.load.sum.tokens, 158);
+  EXPECT_EQ(one.lengths.load.segments, 2);
+  EXPECT_EQ(one.lengths.load.queries, 158);
 }
 
 TEST(LengthDistribution, LongestOfFewIsNotThatOfAll) {
@@ -92,7 +93,7 @@ TEST(LengthDistribution, LongestOfFewIsNotThatOfAll) {
   std::iota(lengths.begin(), lengths.end(), 1);
   const auto part = LengthDistribution(lengths, 9).between(0, 1000);
   EXPECT_EQ(part.longest, 1000);
-  EXPECT_EQ(part.load.longest, 901);
+  EXPECT_EQ(part.lengths.longest, 901);
 }
 
 // A short sample costs the first one little, a long one only fits the second.
@@ -237,7 +238,7 @@ struct AllAnswers {
       if (part.probability > 0)
         seconds +=
             part.probability *
-            costs.phaseSeconds(chosen[i], graphs, part.load, part.longest);
+            costs.phaseSeconds(chosen[i], graphs, part.lengths, part.longest);
     }
     for (int set = 1; set < 1 << ranges.size(); ++set) {
       double share = 1;

@@ -6,6 +6,7 @@
 
 #include "runtime/plan/graph/ProgramBlocks.h"
 #include "runtime/plan/program/InstructionTable.h"
+#include "runtime/plan/program/SegmentLoad.h"
 
 #include <algorithm>
 #include <cmath>
@@ -149,7 +150,7 @@ private:
 
   int64_t bytesOf(const Instruction &i) const {
     return graph_.replicaView(graph_.rankAt({0, graph_.stageOf(i.layer), 0}))
-        .messageBytes(i.layer, extentOf(plan_.microBatches[i.microBatch]));
+        .messageBytes(i.layer, loadOf(plan_.microBatches[i.microBatch]));
   }
 
   /// Names of what an instruction starts or waits for, with ranks and seconds.
@@ -235,13 +236,11 @@ private:
         }
       return costs_.seconds(at, direction, {}) * (all > 0 ? own / all : 0);
     }
-    Work work;
-    for (const plan::Segment &s : plan_.microBatches[i.microBatch].segments) {
-      work.tokens += s.length;
-      work.pairs += visiblePairs(view.kind(i.layer), s.length);
-    }
-    work.targets = work.tokens;
-    return costs_.seconds(at, direction, work);
+    Load load;
+    for (const plan::Segment &s : plan_.microBatches[i.microBatch].segments)
+      load += loadOfSample(s.length);
+    load.targets = load.queries;
+    return costs_.seconds(at, direction, load);
   }
 
   const ExecutableGraph &graph_;

@@ -122,9 +122,9 @@ TEST(ProfileGridTest, OtherWorkIsToldFromTheCallsOwn) {
   Measurements times;
   const CostKey sums{"block", 2, true, cost::FORWARD};
   for (double others : {0.0, 3.0, 0.5, 8.0, 0.5}) {
-    times.add(function, {64, 100, 0}, {2 + others, 2}, false);
+    times.add(function, callLoad(64, 100, 0), {2 + others, 2}, false);
     // Waiting for another rank is no work of this one, but takes its time.
-    times.add(sums, {64, 100, 0}, {3, 1}, true);
+    times.add(sums, callLoad(64, 100, 0), {3, 1}, true);
   }
   const auto typical = times.typical();
   ASSERT_EQ(typical.size(), 2u);
@@ -144,11 +144,11 @@ TEST(ProfileGridTest, RepeatsSayHowQuietTheMachineWas) {
   auto noiseOf = [](const std::vector<double> &seconds) {
     Measurements times;
     for (double one : seconds) {
-      times.add(function, {64, 100, 0}, {one, one}, false);
+      times.add(function, callLoad(64, 100, 0), {one, one}, false);
       // Single calls, and short ones, tell nothing.
-      times.add(function, {8, 8, 0}, {one * 1e-6, one * 1e-6}, false);
+      times.add(function, callLoad(8, 8, 0), {one * 1e-6, one * 1e-6}, false);
     }
-    times.add(function, {32, 50, 0}, {1, 1}, false);
+    times.add(function, callLoad(32, 50, 0), {1, 1}, false);
     return times.noise();
   };
   EXPECT_NEAR(noiseOf({1, 1, 1, 1.2}).spread, 0.05, 1e-12);
@@ -164,10 +164,11 @@ TEST(ProfileGridTest, TypicalTimesBecomeEntries) {
   Measurements times;
   EXPECT_TRUE(times.empty());
   for (double seconds : {5.0, 6.0, 90.0}) // one was disturbed
-    times.add(function, {64, 100, 0}, {seconds, seconds}, false);
+    times.add(function, callLoad(64, 100, 0), {seconds, seconds}, false);
   for (double seconds : {4.0, 2.0})
-    times.add(function, {32, 50, 0}, {seconds, seconds}, false);
-  times.add({"head", 1, false, cost::FORWARD}, {32, 0, 8}, {0.5, 0.5}, false);
+    times.add(function, callLoad(32, 50, 0), {seconds, seconds}, false);
+  times.add({"head", 1, false, cost::FORWARD}, callLoad(32, 0, 8), {0.5, 0.5},
+            false);
   cost::Table table = times.table();
   ASSERT_EQ(table.entries_size(), 2);
   const cost::Entry &entry = table.entries(0);
@@ -182,7 +183,7 @@ TEST(ProfileGridTest, TypicalTimesBecomeEntries) {
   EXPECT_EQ(table.entries(1).points(0).targets(), 8);
   auto read = CostTable::parse(writeCosts(table, {}), "profile");
   ASSERT_TRUE(read.isOk()) << read.status().message();
-  EXPECT_EQ(read->curves().at(function).seconds({32, 50, 0}), 3);
+  EXPECT_EQ(read->curves().at(function).seconds(callLoad(32, 50, 0)), 3);
 }
 
 // On the wall most repeats may be disturbed; of a core's time the median counts.
@@ -193,7 +194,7 @@ TEST(ProfileGridTest, WhatIsTypicalDependsOnTheClock) {
   for (bool waits : {false, true}) {
     Measurements times;
     for (double one : seconds)
-      times.add(function, {64, 100, 0}, {one, one}, waits);
+      times.add(function, callLoad(64, 100, 0), {one, one}, waits);
     EXPECT_EQ(times.typical()[0].seconds, waits ? 10 : 11);
   }
 }
@@ -202,7 +203,7 @@ TEST(ProfileGridTest, WhatIsTypicalDependsOnTheClock) {
 TEST(ProfileGridTest, DevicesHaveTimesOfTheirOwn) {
   Measurements times;
   for (double one : {2.0, 4.0, 3.0})
-    times.add(function, {64, 100, 0}, {one, -1}, false);
+    times.add(function, callLoad(64, 100, 0), {one, -1}, false);
   EXPECT_EQ(times.typical()[0].seconds, 3);
   EXPECT_EQ(times.noise().withheld, -1);
   EXPECT_FALSE((MachineNoise{-1, 0.05}.isTooMuch()));

@@ -71,24 +71,23 @@ PartitionOptions partitionOptions(const BatchingProblem &problem) {
   return options;
 }
 
-int64_t loadWithin(const BatchingProblem &problem, const RaggedShape &shape) {
-  return shape.samples > 1 && shape.tokens > problem.maxTokens
+int64_t heldWithin(const BatchingProblem &problem, const Load &load) {
+  return load.segments > 1 && load.queries > problem.maxTokens
              ? std::numeric_limits<int64_t>::max()
-             : problem.load(shape);
+             : problem.held(load);
 }
 
 StatusOr<MicroBatchPartition>
 partitionByLength(const BatchingProblem &problem) {
-  auto ragged = [](const PaddedShape &shape) -> RaggedShape {
-    int64_t length = shape.longest.tokens, tokens = shape.samples * length;
-    return {shape.samples, tokens, tokens * length};
+  auto ragged = [](const PaddedShape &shape) {
+    return times(loadOfSample(shape.longest.tokens), shape.samples);
   };
   PaddedCosts costs;
   costs.seconds = [&](const PaddedShape &shape) {
     return problem.seconds(ragged(shape));
   };
   costs.bytes = [&](const PaddedShape &shape) {
-    return loadWithin(problem, ragged(shape));
+    return heldWithin(problem, ragged(shape));
   };
   std::vector<SampleLength> lengths;
   for (int64_t length : problem.lengths)

@@ -38,17 +38,17 @@ struct BatchingProblem {
   int64_t maxTokens = 0;
   /// That a row has, unless one sample has more.
   int64_t rowTokens = 0;
-  /// What a micro-batch takes of what is limited, for rules that take shares of
-  /// it: bytes, on the stage where these are most beside their limit
-  /// (HeldBytes in StageMemory.h); where memory is not limited, tokens. Neither
-  /// one more sample nor a longer one takes less.
-  std::function<int64_t(const RaggedShape &)> load;
-  int64_t limit = 0; ///< of any micro-batch's load
-  int64_t share = 0; ///< of one of two samples or more, as `maxTokens`
+  /// Amount that a micro-batch holds of the limited resource, for rules that take
+  /// shares of it. If memory is limited, these are bytes, on the stage that is nearest
+  /// to its limit (HeldBytes in StageMemory.h); otherwise tokens. Neither one more
+  /// sample nor a longer one holds less.
+  std::function<int64_t(const Load &)> held;
+  int64_t limit = 0; ///< largest amount that a micro-batch holds
+  int64_t share = 0; ///< largest amount of two samples or more, as `maxTokens`
   /// Cost of one pair of attention beside that of one token.
   double tokensPerPair = 0;
-  /// On the slowest stage, as the table of costs says (StageTables.h).
-  std::function<double(const RaggedShape &)> seconds;
+  /// Seconds on the slowest stage, from the table of costs (StageTables.h).
+  std::function<double(const Load &)> seconds;
 };
 
 using MicroBatches = std::vector<plan::MicroBatch>;
@@ -85,10 +85,11 @@ StatusOr<Batching> findBatching(const std::string &name);
 /// long as the longest sample, are what would go to strategies by lengths.
 Status checkRanged(Batching batching);
 
-/// What rules that take shares give to those who cut by them: the problem's
-/// numbers, and `load`, which of several samples above `maxTokens` is endless.
+/// Returns the problem's numbers for the algorithms that cut by shares.
 PartitionOptions partitionOptions(const BatchingProblem &problem);
-int64_t loadWithin(const BatchingProblem &problem, const RaggedShape &shape);
+/// Returns `held` of a load, and the largest number if several samples have more than
+/// `maxTokens`.
+int64_t heldWithin(const BatchingProblem &problem, const Load &load);
 
 /// Cuts the samples in order of length by DynaPipe's program (PartitionMicroBatches.h).
 /// Seconds, bytes and the objective are those of padded micro-batches.

@@ -15,9 +15,7 @@ namespace {
 StatusOr<MicroBatches> cut(const BatchingProblem &problem) {
   RaggedCosts costs;
   costs.seconds = problem.seconds;
-  costs.bytes = [&](const RaggedShape &shape) {
-    return loadWithin(problem, shape);
-  };
+  costs.bytes = [&](const Load &load) { return heldWithin(problem, load); };
   PartitionOptions options = partitionOptions(problem);
   options.multipleOf = problem.replicas;
   DYNA_ASSIGN_OR_RETURN(auto partition,
@@ -29,13 +27,10 @@ StatusOr<MicroBatches> cut(const BatchingProblem &problem) {
 StatusOr<MicroBatches> cutByLength(const BatchingProblem &problem) {
   DYNA_ASSIGN_OR_RETURN(auto partition, partitionByLength(problem));
   for (size_t m = 0; m < partition.microBatches.size(); ++m) {
-    RaggedShape shape;
-    for (int64_t sample : partition.microBatches[m]) {
-      const int64_t length = problem.lengths[sample];
-      shape = {shape.samples + 1, shape.tokens + length,
-               shape.squares + length * length};
-    }
-    partition.seconds[m] = problem.seconds(shape);
+    Load load;
+    for (int64_t sample : partition.microBatches[m])
+      load += loadOfSample(problem.lengths[sample]);
+    partition.seconds[m] = problem.seconds(load);
   }
   return dealMicroBatches(problem, partition, false);
 }

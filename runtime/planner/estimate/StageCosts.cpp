@@ -111,7 +111,7 @@ Load loadOfEqual(int64_t length, int64_t tokens) {
 PipelineProblem estimateStages(const ExecutableGraph &graph,
                                const CostModel &costs, const plan::Plan &plan,
                                const std::vector<int> &microBatches,
-                               const PlanOptions &options) {
+                               const PlanChoice &choice) {
   const std::vector<Load> loads = loadsOf(plan, microBatches);
   // Layers of one kind and mode take the same.
   const Strategy &strategy = graph.strategy();
@@ -123,12 +123,12 @@ PipelineProblem estimateStages(const ExecutableGraph &graph,
     if (isNew)
       entry->second = secondsOf(
           costs, {kind, strategy.tp, strategy.sp, perNode},
-          trainingPasses(view.kind(layer), mode, options.splitBackward), loads);
+          trainingPasses(view.kind(layer), mode, choice.splitBackward), loads);
     return entry->second;
   };
   PipelineProblem stages;
-  const bool pieces = ruleOf(options.schedule).adapts;
-  const bool apart = pieces && options.splitBackward;
+  const bool pieces = ruleOf(choice.schedule).adapts;
+  const bool apart = pieces && choice.splitBackward;
   for (int stage = 0; stage < graph.stages(); ++stage) {
     const RankView &view = graph.replicaView(graph.rankAt({0, stage, 0}));
     const int perNode = shardsPerNode(graph, costs, stage);
@@ -141,7 +141,7 @@ PipelineProblem estimateStages(const ExecutableGraph &graph,
     for (int l = view.firstLayer(); l < view.endLayer(); ++l)
       for (size_t m = 0; m < microBatches.size(); ++m) {
         const LayerSeconds &seconds =
-            secondsIn(view, perNode, l, options.modeOf(l, microBatches[m]));
+            secondsIn(view, perNode, l, choice.modeOf(l, microBatches[m]));
         forward[m] += seconds.forward[m];
         backward[m] += seconds.backward[m];
         if (apart)

@@ -7,7 +7,7 @@
 
 #include "runtime/cost/CostModel.h"
 #include "runtime/plan/graph/ExecutableGraph.h"
-#include "runtime/planner/request/PlanOptions.h"
+#include "runtime/planner/request/PlanChoice.h"
 
 #include <vector>
 
@@ -32,7 +32,7 @@ Load loadOfEqual(int64_t length, int64_t tokens);
 PipelineProblem estimateStages(const ExecutableGraph &graph,
                                const CostModel &costs, const plan::Plan &plan,
                                const std::vector<int> &microBatches,
-                               const PlanOptions &options);
+                               const PlanChoice &choice);
 
 } // namespace dyna
 

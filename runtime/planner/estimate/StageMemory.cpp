@@ -29,7 +29,7 @@ int64_t leastLimit(const ExecutableGraph &graph, int replica, int stage,
 
 void holdBlocks(PipelineProblem &problem, const ExecutableGraph &graph,
                 const plan::Plan &plan, const std::vector<int> &microBatches,
-                const PlanOptions &options) {
+                const PlanChoice &choice) {
   for (int stage = 0; stage < graph.stages(); ++stage) {
     const RankView &view = graph.replicaView(graph.rankAt({0, stage, 0}));
     std::vector<int64_t> &kept = problem.kept.emplace_back();
@@ -38,7 +38,7 @@ void holdBlocks(PipelineProblem &problem, const ExecutableGraph &graph,
       const Load load = loadOf(plan.microBatches[m]);
       int64_t all = 0, left = 0;
       for (int l = view.firstLayer(); l < view.endLayer(); ++l) {
-        plan::Recompute mode = nearestMode(view.kind(l), options.modeOf(l, m));
+        plan::Recompute mode = nearestMode(view.kind(l), choice.modeOf(l, m));
         int64_t bytes = view.keptBytes(l, mode, load);
         all += bytes;
         if (splitsBackward(view.kind(l)))
@@ -51,12 +51,12 @@ void holdBlocks(PipelineProblem &problem, const ExecutableGraph &graph,
 }
 
 void limitStages(PipelineProblem &problem, const ExecutableGraph &graph,
-                 int replica, const PlanOptions &options,
+                 int replica, const PlanChoice &choice,
                  const std::vector<int64_t> &beside) {
-  problem.mostKept = options.mostKept;
+  problem.mostKept = choice.mostKept;
   for (int stage = 0; stage < graph.stages(); ++stage)
     problem.limits.push_back(
-        leastLimit(graph, replica, stage, options, beside));
+        leastLimit(graph, replica, stage, choice, beside));
 }
 
 HeldBytes::HeldBytes(const ExecutableGraph &graph, const PlanOptions &options) {

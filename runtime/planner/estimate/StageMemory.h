@@ -7,7 +7,7 @@
 
 #include "runtime/plan/graph/ExecutableGraph.h"
 #include "runtime/planner/order/schedules/PipelineProblem.h"
-#include "runtime/planner/request/PlanOptions.h"
+#include "runtime/planner/request/PlanChoice.h"
 
 namespace dyna {
 
@@ -15,13 +15,13 @@ namespace dyna {
 /// late blocks, of which all else is little.
 void holdBlocks(PipelineProblem &problem, const ExecutableGraph &graph,
                 const plan::Plan &plan, const std::vector<int> &microBatches,
-                const PlanOptions &options);
+                const PlanChoice &choice);
 
 /// Fills in the limits of a replica's stages: the least of the dynamic limits of
 /// their ranks, less the bytes in `beside` of each rank; and how many
 /// micro-batches they may hold.
 void limitStages(PipelineProblem &problem, const ExecutableGraph &graph,
-                 int replica, const PlanOptions &options,
+                 int replica, const PlanChoice &choice,
                  const std::vector<int64_t> &beside);
 
 /// Bytes that a training micro-batch of any load holds from forward to backward, on the

@@ -194,18 +194,18 @@ StatusOr<ChosenModes> searchModes(const ModeProblems &problems,
   return ModeSearch(problems, schedule).run(start);
 }
 
-/// What `options` have of these micro-batches; empty where they have nothing.
+/// What `choice` has of these micro-batches; empty where they have nothing.
 static StageModes modesBefore(const ExecutableGraph &graph,
                               const std::vector<int> &microBatches,
-                              const PlanOptions &options) {
+                              const PlanChoice &choice) {
   if (microBatches.empty() ||
-      options.microBatchRecompute[microBatches[0]].empty())
+      choice.microBatchRecompute[microBatches[0]].empty())
     return {};
   StageModes modes(graph.stages());
   for (int stage = 0; stage < graph.stages(); ++stage)
     for (int m : microBatches)
       modes[stage].push_back(
-          options.microBatchRecompute[m][graph.stage(stage).firstLayer]);
+          choice.microBatchRecompute[m][graph.stage(stage).firstLayer]);
   return modes;
 }
 
@@ -214,23 +214,23 @@ StatusOr<double> chooseRecompute(const ExecutableGraph &graph,
                                  int replica,
                                  const std::vector<int> &microBatches,
                                  const std::vector<int64_t> &beside,
-                                 PlanOptions &options) {
+                                 PlanChoice &choice) {
   ModeProblems problems;
   for (size_t mode = 0; mode < problems.size(); ++mode) {
-    PlanOptions uniform = options;
+    PlanChoice uniform = choice;
     uniform.recompute = {static_cast<plan::Recompute>(mode)};
     uniform.microBatchRecompute.clear();
     PipelineProblem &problem = problems[mode];
     problem = estimateStages(graph, costs, plan, microBatches, uniform);
-    problem.inFlight = options.inFlight;
+    problem.inFlight = choice.inFlight;
     holdBlocks(problem, graph, plan, microBatches, uniform);
-    limitStages(problem, graph, replica, options, beside);
+    limitStages(problem, graph, replica, choice, beside);
   }
   DYNA_ASSIGN_OR_RETURN(ChosenModes chosen,
-                        searchModes(problems, options.schedule,
-                                    modesBefore(graph, microBatches, options)));
+                        searchModes(problems, choice.schedule,
+                                    modesBefore(graph, microBatches, choice)));
   for (size_t m = 0; m < microBatches.size(); ++m) {
-    RecomputeModes &layers = options.microBatchRecompute[microBatches[m]];
+    RecomputeModes &layers = choice.microBatchRecompute[microBatches[m]];
     layers.clear();
     for (int stage = 0; stage < graph.stages(); ++stage)
       layers.insert(layers.end(),

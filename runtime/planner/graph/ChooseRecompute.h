@@ -17,7 +17,7 @@
 #include "runtime/cost/CostModel.h"
 #include "runtime/plan/graph/ExecutableGraph.h"
 #include "runtime/planner/order/schedules/PipelineProblem.h"
-#include "runtime/planner/request/PlanOptions.h"
+#include "runtime/planner/request/PlanChoice.h"
 
 #include <array>
 #include <vector>
@@ -58,15 +58,15 @@ StatusOr<ChosenModes> searchModes(const ModeProblems &problems,
                                   Schedule schedule,
                                   const StageModes &start = {});
 
-/// Fills in `options.microBatchRecompute` for these micro-batches of a replica,
-/// whose ranks have `options.dynamicLimits` less `beside`; the makespan. What is
+/// Fills in `choice.microBatchRecompute` for these micro-batches of a replica,
+/// whose ranks have `choice.dynamicLimits` less `beside`; the makespan. What is
 /// there already is where the search starts. Fails as `searchModes`.
 StatusOr<double> chooseRecompute(const ExecutableGraph &graph,
                                  const CostModel &costs, const plan::Plan &plan,
                                  int replica,
                                  const std::vector<int> &microBatches,
                                  const std::vector<int64_t> &beside,
-                                 PlanOptions &options);
+                                 PlanChoice &choice);
 
 } // namespace dyna
 

@@ -18,14 +18,13 @@ namespace dyna {
 /// Default limit of tokens in a micro-batch.
 inline constexpr int64_t kUsualMicroBatch = 4096;
 
+/// What a plan is to be. The planner never writes to options: it copies them to a
+/// `PlanChoice`.
 struct PlanOptions {
   RecomputeModes recompute = {plan::RECOMPUTE_NONE};
   /// Lets the planner choose modes for each stage and micro-batch of a training step
   /// (ChooseRecompute.h). Without a memory limit nothing is recomputed.
   bool chooseRecompute = false;
-  /// Modes that this choice made, by micro-batch. The planner fills it in. An entry
-  /// replaces `recompute`.
-  std::vector<RecomputeModes> microBatchRecompute;
   Batching batching = Batching::Ragged;
   /// Limit of tokens in a micro-batch of several samples, padding included.
   int64_t maxTokensPerMicroBatch = kUsualMicroBatch;
@@ -58,22 +57,12 @@ struct PlanOptions {
   /// one. The sequential one always fits `leastDynamicBytes` of the same options. The
   /// plan's `fallback` names the schedule.
   std::vector<int64_t> dynamicLimits;
-  /// Limit of micro-batches that each stage holds under a schedule that adapts to
-  /// memory; empty: as many as fit. The planner fills it in.
-  std::vector<int> mostKept;
 
   bool reduces() const { return update || switched; }
 
   /// Largest number of tokens that any micro-batch may have.
   int64_t mostTokens() const {
     return std::max(maxTokensPerMicroBatch, longestSample);
-  }
-
-  plan::Recompute modeOf(int layer, int microBatch) const {
-    return dyna::modeOf(microBatchRecompute.empty()
-                            ? recompute
-                            : microBatchRecompute[microBatch],
-                        layer);
   }
 };
 

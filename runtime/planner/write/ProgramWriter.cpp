@@ -59,9 +59,9 @@ static int numberIn(const RankView &view, int layer, int p) {
 }
 
 ProgramWriter::ProgramWriter(const ExecutableGraph &graph,
-                             const PlanOptions &options, plan::Plan &plan,
+                             const PlanChoice &choice, plan::Plan &plan,
                              int rank)
-    : graph_(graph), view_(graph.replicaView(rank)), options_(options),
+    : graph_(graph), view_(graph.replicaView(rank)), choice_(choice),
       program_(plan.ranks[rank]), gathering_(view_.layers(), false) {
   const std::vector<int> spanning = spanningParameters(graph);
   if (spanning.size() < 2 || areInOrderByLayers(graph, spanning)) {
@@ -109,7 +109,7 @@ Instruction &ProgramWriter::add(Instruction::Op op, int layer, int microBatch) {
 }
 
 plan::Recompute ProgramWriter::mode(int layer, int microBatch) const {
-  return nearestMode(view_.kind(layer), options_.modeOf(layer, microBatch));
+  return nearestMode(view_.kind(layer), choice_.modeOf(layer, microBatch));
 }
 
 void ProgramWriter::forward(int m) {
@@ -122,7 +122,7 @@ void ProgramWriter::forward(int m) {
 
 bool ProgramWriter::splits(int layer) const {
   return splitsBackward(view_.kind(layer)) &&
-         (options_.splitBackward || !view_.hasRole(layer, DYNA_ROLE_BACKWARD));
+         (choice_.splitBackward || !view_.hasRole(layer, DYNA_ROLE_BACKWARD));
 }
 
 /// Returns the layers whose weight gradients are left. With `last`, reductions of
@@ -169,7 +169,7 @@ void ProgramWriter::recomputeFirst(int m) {
 
 void ProgramWriter::backwardBehindRecompute(int m, bool last) {
   std::vector<int> weights = inputGradients(m, true, last);
-  if (options_.splitBackward)
+  if (choice_.splitBackward)
     return;
   weightGradients(m, weights);
   if (last && !weights.empty())
@@ -197,7 +197,7 @@ void ProgramWriter::evaluate(int m) {
 /// A parameter that several layers use is reduced with the one that updates
 /// it, the first of the rank, which backward reaches last.
 void ProgramWriter::startReduction(int layer) {
-  if (options_.reduces() && view_.sharesParameters(layer))
+  if (choice_.reduces() && view_.sharesParameters(layer))
     startInStage(Instruction::REDUCE_GRADS_START, layer);
 }
 
@@ -222,15 +222,15 @@ void ProgramWriter::finishReductions() {
 
 void ProgramWriter::update() {
   finishReductions();
-  if (options_.norms)
+  if (choice_.norms)
     forOwners(Instruction::GRAD_NORM, false);
-  if (options_.norms && view_.ranks() > 1)
+  if (choice_.norms && view_.ranks() > 1)
     add(Instruction::COMBINE_NORM, 0, 0);
   forOwners(Instruction::UPDATE, false);
 }
 
 void ProgramWriter::startGathers() {
-  if (!view_.zero() || options_.switched)
+  if (!view_.zero() || choice_.switched)
     return;
   startSpanning(Instruction::GATHER_PARAMS_START);
   for (int l = view_.firstLayer(); l < view_.endLayer(); ++l) {

@@ -13,7 +13,7 @@ namespace dyna {
 /// Appends instructions without places to the program of a rank.
 class ProgramWriter {
 public:
-  ProgramWriter(const ExecutableGraph &graph, const PlanOptions &options,
+  ProgramWriter(const ExecutableGraph &graph, const PlanChoice &choice,
                 plan::Plan &plan, int rank);
 
   plan::Instruction &add(plan::Instruction::Op op, int layer, int microBatch);
@@ -44,10 +44,10 @@ public:
   void casts();
 
   /// Returns true if a send is waited for as soon as it is started.
-  bool waitsForSends() const { return ruleOf(options_.schedule).waitsForSends; }
-  bool waitsLate() const { return ruleOf(options_.schedule).waitsLate; }
-  bool fillsGaps() const { return ruleOf(options_.schedule).adapts; }
-  bool isNaive() const { return options_.naiveMessages; }
+  bool waitsForSends() const { return ruleOf(choice_.schedule).waitsForSends; }
+  bool waitsLate() const { return ruleOf(choice_.schedule).waitsLate; }
+  bool fillsGaps() const { return ruleOf(choice_.schedule).adapts; }
+  bool isNaive() const { return choice_.naiveMessages; }
 
 private:
   void forOwners(plan::Instruction::Op op, bool sharedOnly);
@@ -64,7 +64,7 @@ private:
 
   const ExecutableGraph &graph_;
   const RankView &view_;
-  const PlanOptions &options_;
+  const PlanChoice &choice_;
   plan::RankProgram &program_;
   std::vector<bool> gathering_; ///< by layer
   /// Exchanges of parameters that other stages hold too. Each stage reaches them in the

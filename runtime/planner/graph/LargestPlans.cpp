@@ -1,0 +1,248 @@
+//===- LargestPlans.cpp - Memory that any plan of some options needs ------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/graph/LargestPlans.h"
+
+#include "runtime/planner/estimate/StageCosts.h"
+#include "runtime/planner/graph/PlanCandidates.h"
+#include "runtime/planner/write/ProgramWriter.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+namespace dyna {
+
+/// Writes programs rank by rank, and places them.
+static StatusOr<plan::Plan>
+perRank(const PlanWriter &writer, int replicas,
+        const std::function<void(ProgramWriter &)> &write) {
+  plan::Plan plan = writer.empty();
+  const PlanChoice choice;
+  DYNA_RETURN_IF_ERROR(writer.forRanks(replicas, [&](int rank) {
+    ProgramWriter program(writer.graph(), choice, plan, rank);
+    write(program);
+    return Status::ok();
+  }));
+  DYNA_RETURN_IF_ERROR(writer.placeAll(plan, replicas, nullptr));
+  return plan;
+}
+
+StatusOr<plan::Plan> castPlan(const PlanWriter &writer, int replicas) {
+  return perRank(writer, replicas,
+                 [](ProgramWriter &program) { program.casts(); });
+}
+
+StatusOr<plan::Plan> updatePlan(const PlanWriter &writer) {
+  return perRank(writer, writer.graph().replicas(), [](ProgramWriter &program) {
+    program.startReductions();
+    program.update();
+  });
+}
+
+namespace {
+
+/// Micro-batches of the longest sample that hold as much as any step, whatever
+/// else it consists of.
+int64_t mostLongest(const PlanOptions &options) {
+  // Padding comes beside the tokens of a step.
+  if (options.tokensPerStep == 0 || ruleOf(options.batching).pads)
+    return std::numeric_limits<int64_t>::max();
+  return options.tokensPerStep / options.mostTokens() + 2;
+}
+
+/// Returns stages on which all micro-batches take equally long, and `slowdown` times as
+/// long as on the stage before. Half of a backward can run apart, if anything can.
+PipelineProblem evenStages(int stages, size_t microBatches,
+                           const PlanOptions &options, double slowdown) {
+  const bool apart = ruleOf(options.schedule).adapts && options.splitBackward;
+  PipelineProblem costs;
+  double seconds = 1;
+  for (int stage = 0; stage < stages; ++stage, seconds *= slowdown) {
+    costs.forward.emplace_back(microBatches, seconds);
+    costs.backward.emplace_back(microBatches, 2 * seconds);
+    if (apart)
+      costs.weight.emplace_back(microBatches, seconds);
+  }
+  return costs;
+}
+
+/// The most that plans of the largest micro-batches need. All replicas are alike,
+/// so one of them is tried.
+class Largest {
+public:
+  Largest(const PlanWriter &writer, const PlanOptions &options)
+      : writer_(writer), graph_(writer.graph()), options_(options),
+        ofReplica_(graph_.ranksPerReplica(), 0) {}
+
+  Status take(const plan::Plan &plan) {
+    return writer_.forRanks(1, [&](int rank) {
+      int64_t &bytes = ofReplica_[graph_.indexInReplica(rank)];
+      bytes = std::max(bytes, plan.ranks[rank].dynamicBytes);
+      return Status::ok();
+    });
+  }
+
+  /// `alone`: each of the longest sample. Stages take what the costs expect, or
+  /// with a slowdown what `evenStages` says.
+  Status takeLargest(int microBatches, const PlanOptions &options, bool trains,
+                     std::optional<double> slowdown = 1, bool alone = false) {
+    // Those behind what is kept at a time find the place of those before.
+    const int kept = std::min(microBatches, mostKept(options));
+    const int placed = kept <= mostPlaced ? microBatches : mostPlaced;
+    DYNA_ASSIGN_OR_RETURN(plan::Plan plan,
+                          sized(placed, options, trains, slowdown, alone));
+    if (placed == microBatches)
+      return take(plan);
+    DYNA_ASSIGN_OR_RETURN(plan::Plan half,
+                          sized(placed / 2, options, trains, slowdown, alone));
+    for (size_t rank = 0; rank < plan.ranks.size(); ++rank) {
+      int64_t &bytes = plan.ranks[rank].dynamicBytes;
+      const int64_t more =
+          std::max<int64_t>(0, bytes - half.ranks[rank].dynamicBytes);
+      const int steps = placed - placed / 2;
+      bytes += (more + steps - 1) / steps * (kept - placed);
+    }
+    return take(plan);
+  }
+
+  /// The lives of a sequential plan's blocks end with their micro-batch, and
+  /// their order depends on nothing but whether others follow (the last one
+  /// starts the reductions, which come in between), so that two stand for all:
+  /// whatever the plan, its sequential form fits.
+  Status takeSequential(bool training) {
+    const PlanOptions sequential = lastResort(options_);
+    for (int count = 1; count <= 3; ++count)
+      for (bool trains : {false, true})
+        if (training || !trains)
+          DYNA_RETURN_IF_ERROR(takeLargest(count, sequential, trains, 1, true));
+    DYNA_ASSIGN_OR_RETURN(plan::Plan casts, castPlan(writer_, 1));
+    return take(casts);
+  }
+
+  /// By the first stage, of as many micro-batches as there may be.
+  int mostKept(const PlanOptions &options) const {
+    return ruleOf(options.schedule)
+        .mostKept({0, graph_.stages(), std::numeric_limits<int>::max(),
+                   options.inFlight});
+  }
+
+  /// As many micro-batches as can need more than fewer of them. With one stage a
+  /// window is like any other of its size, but for the last one of a step. A
+  /// pipeline is in its steady state when every stage has filled and drained once.
+  int enough(const PlanOptions &options) const {
+    const int stages = graph_.stages(), kept = mostKept(options);
+    return stages > 1 ? std::max(2 * kept, 2 * stages + 1) : kept + 1;
+  }
+  /// Of those, the ones that may be a long sample: as many as a step has tokens
+  /// for.
+  int enoughLongest(const PlanOptions &options) const {
+    return options.mostTokens() > options.maxTokensPerMicroBatch
+               ? static_cast<int>(
+                     std::min<int64_t>(enough(options), mostLongest(options)))
+               : 0;
+  }
+
+  Status takeTraining(const PlanOptions &options) {
+    // Placement is within a few percent of what is alive at one time, so among
+    // many only the fullest can need the most.
+    for (bool alone : {false, true}) {
+      const int upTo = alone ? enoughLongest(options) : enough(options);
+      for (int count = 1; count <= upTo; ++count)
+        if (count <= 8 ||
+            (count > upTo - std::max(upTo / 16, 8) && count <= mostPlaced) ||
+            count == upTo)
+          DYNA_RETURN_IF_ERROR(takeLargest(count, options, true, 1, alone));
+      if (upTo == 0)
+        continue;
+      // Where sends and inputs lie until a slower stage comes to them, there are
+      // more of these the less even stages are. What costs leave out (other work
+      // beside this, micro-batches of other sizes) makes them uneven too.
+      for (std::optional<double> slowdown :
+           {std::optional<double>(), {0.25}, {4.0}})
+        DYNA_RETURN_IF_ERROR(takeLargest(upTo, options, true, slowdown, alone));
+    }
+    return Status::ok();
+  }
+
+  /// A stage has the most waiting for it where all behind it are slower, however
+  /// little, which takes long to show. Far slower ones show it with the first
+  /// micro-batches.
+  Status takeEvaluation(const PlanOptions &options) {
+    const int most = graph_.stages() > 1 ? graph_.stages() + 2 : 1;
+    for (bool alone : {false, true}) {
+      const int count = alone ? std::min(most, enoughLongest(options)) : most;
+      for (double slowdown : {1, 4})
+        if (count > 0)
+          DYNA_RETURN_IF_ERROR(
+              takeLargest(count, options, false, slowdown, alone));
+    }
+    return Status::ok();
+  }
+
+  std::vector<int64_t> ofRanks() const {
+    std::vector<int64_t> bytes;
+    for (int rank = 0; rank < graph_.ranks(); ++rank)
+      bytes.push_back(ofReplica_[graph_.indexInReplica(rank)]);
+    return bytes;
+  }
+
+private:
+  /// Schedules that keep what a whole step has (gpipe) keep thousands of small
+  /// micro-batches, and placing takes the square of their number. As all are equal
+  /// here, each more than so many takes the same bytes more.
+  static constexpr int mostPlaced = 128;
+
+  StatusOr<plan::Plan> sized(int microBatches, const PlanOptions &options,
+                             bool trains, std::optional<double> slowdown,
+                             bool alone) {
+    plan::Plan plan = writer_.empty();
+    plan::Segment all;
+    all.length = alone ? options.mostTokens() : options.maxTokensPerMicroBatch;
+    plan.microBatches.assign(microBatches, {{all}, /*replica=*/0});
+    auto seconds = [&](int, const std::vector<int> &own) {
+      return slowdown
+                 ? evenStages(graph_.stages(), own.size(), options, *slowdown)
+                 : estimateStages(graph_, writer_.costs(), plan, own, options);
+    };
+    DYNA_RETURN_IF_ERROR(writer_.write(plan, 1, options, trains, seconds));
+    const Load largest = largestLoadOf(graph_.model(), options, alone);
+    DYNA_RETURN_IF_ERROR(writer_.placeAll(plan, 1, &largest));
+    return plan;
+  }
+
+  const PlanWriter &writer_;
+  const ExecutableGraph &graph_;
+  const PlanOptions &options_;
+  std::vector<int64_t> ofReplica_;
+};
+
+} // namespace
+
+StatusOr<std::vector<int64_t>> leastDynamicBytes(const PlanWriter &writer,
+                                                 const PlanOptions &options,
+                                                 bool training) {
+  DYNA_RETURN_IF_ERROR(
+      checkOptions(writer.graph().model(), writer.graph().ranks(), options));
+  Largest largest(writer, options);
+  DYNA_RETURN_IF_ERROR(largest.takeSequential(training));
+  return largest.ofRanks();
+}
+
+StatusOr<std::vector<int64_t>> largestDynamicBytes(const PlanWriter &writer,
+                                                   const PlanOptions &options,
+                                                   bool training) {
+  DYNA_RETURN_IF_ERROR(
+      checkOptions(writer.graph().model(), writer.graph().ranks(), options));
+  Largest largest(writer, options);
+  DYNA_RETURN_IF_ERROR(largest.takeSequential(training));
+  // What else is tried makes that form rare.
+  DYNA_RETURN_IF_ERROR(largest.takeEvaluation(options));
+  if (training)
+    for (const PlanChoice &tried : withSimpleOrders(writer, options))
+      DYNA_RETURN_IF_ERROR(largest.takeTraining(tried));
+  return largest.ofRanks();
+}
+
+} // namespace dyna

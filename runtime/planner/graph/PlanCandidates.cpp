@@ -1,0 +1,382 @@
+//===- PlanCandidates.cpp - Tries candidate plans of a step ---------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/graph/PlanCandidates.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/plan/program/SegmentLoad.h"
+#include "runtime/planner/graph/CutMiniBatch.h"
+#include "runtime/sim/PlanTimes.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace dyna {
+
+Status checkOptions(const Model &model, int ranks, const PlanOptions &options) {
+  if (options.recompute.size() != 1 &&
+      options.recompute.size() != static_cast<size_t>(model.layers()))
+    return Status::invalidArgument(
+        formatText("recompute modes for %d layers, but the model has %d",
+                   options.recompute.size(), model.layers()));
+  if (options.maxTokensPerMicroBatch <= 0 ||
+      options.mostTokens() > maxMicroBatchTokens)
+    return Status::invalidArgument(formatText(
+        "micro-batches of %d tokens: expects 1 to %d",
+        options.maxTokensPerMicroBatch > 0 ? options.mostTokens()
+                                           : options.maxTokensPerMicroBatch,
+        maxMicroBatchTokens));
+  if (options.inFlight <= 0)
+    return Status::invalidArgument(formatText(
+        "%d micro-batches in flight: expects at least 1", options.inFlight));
+  if (!options.dynamicLimits.empty() &&
+      options.dynamicLimits.size() != static_cast<size_t>(ranks))
+    return Status::invalidArgument(formatText("memory limits of %d ranks, but "
+                                              "the strategy has %d",
+                                              options.dynamicLimits.size(),
+                                              ranks));
+  return Status::ok();
+}
+
+namespace {
+
+bool sameMicroBatches(const plan::Plan &a, const plan::Plan &b) {
+  auto sameSegment = [](const plan::Segment &x, const plan::Segment &y) {
+    return x.sample == y.sample && x.length == y.length;
+  };
+  auto same = [&](const plan::MicroBatch &x, const plan::MicroBatch &y) {
+    return x.replica == y.replica &&
+           std::equal(x.segments.begin(), x.segments.end(), y.segments.begin(),
+                      y.segments.end(), sameSegment);
+  };
+  return std::equal(a.microBatches.begin(), a.microBatches.end(),
+                    b.microBatches.begin(), b.microBatches.end(), same);
+}
+
+/// Returns true if modes are to be chosen, and there is a reason to.
+bool choosesModes(const PlanOptions &options) {
+  return options.chooseRecompute && !options.dynamicLimits.empty();
+}
+
+/// Returns true if the order or the modes of a training step follow from the limits.
+/// Only placing such a plan tells which.
+bool goesByMemory(const PlanOptions &options) {
+  return !options.dynamicLimits.empty() &&
+         (ruleOf(options.schedule).adapts || options.chooseRecompute);
+}
+
+/// Returns options with one mode everywhere.
+PlanOptions withMode(PlanOptions options, plan::Recompute mode) {
+  options.chooseRecompute = false;
+  options.recompute = {mode};
+  return options;
+}
+
+constexpr plan::Recompute modes[] = {
+    plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE, plan::RECOMPUTE_FULL};
+
+/// Adds the candidates of the first round that train on micro-batches number `cut`.
+void addTraining(const PlanWriter &writer, const PlanOptions &options, int cut,
+                 std::vector<PlanCandidate> &table) {
+  auto add = [&](PlanChoice choice) {
+    const bool isOther = choice.schedule != options.schedule;
+    table.push_back({std::move(choice), cut, /*round=*/0, isOther});
+  };
+  for (PlanChoice &choice : withSimpleOrders(writer, options))
+    add(std::move(choice));
+  if (!choosesModes(options))
+    return;
+  for (const PlanChoice &choice : withSimpleOrders(writer, options))
+    add(withMode(choice, plan::RECOMPUTE_NONE));
+  for (plan::Recompute mode : {plan::RECOMPUTE_SELECTIVE, plan::RECOMPUTE_FULL})
+    add(withMode(options, mode));
+}
+
+/// Adds the candidates of later rounds.
+void addFallbacks(const PlanWriter &writer, const PlanOptions &options,
+                  bool trains, std::vector<PlanCandidate> &table) {
+  if (trains && writer.graph().stages() > 1 && !options.dynamicLimits.empty() &&
+      options.schedule != Schedule::Sequential &&
+      options.schedule != Schedule::Adaptive) {
+    PlanChoice adaptive = options;
+    adaptive.schedule = Schedule::Adaptive;
+    table.push_back({std::move(adaptive), 0, /*round=*/1, true});
+  }
+  if (options.schedule != Schedule::Sequential || options.chooseRecompute)
+    table.push_back({lastResort(options), 0, /*round=*/2, true});
+}
+
+struct TriedPlan {
+  plan::Plan plan;
+  double seconds = PlanWriter::never; ///< simulated, if candidates are compared
+};
+
+/// Writes, simulates and places one candidate. Returns ResourceExhausted if it does not
+/// fit, or if it takes `atMost` seconds or more. Placing takes far longer than
+/// simulating, so slower plans are not placed if that can be told before.
+Status tryCandidate(const PlanWriter &writer, const PlanCandidate &candidate,
+                    bool trains, bool isTimed, double atMost,
+                    TriedPlan &tried) {
+  const bool isPlaced = trains && goesByMemory(candidate.choice);
+  if (isPlaced)
+    DYNA_RETURN_IF_ERROR(
+        writer.writeWithin(tried.plan, candidate.choice, atMost));
+  else
+    DYNA_RETURN_IF_ERROR(
+        writer.writeEstimated(tried.plan, candidate.choice, trains, {}));
+  if (isTimed) {
+    DYNA_ASSIGN_OR_RETURN(
+        PlanTimes times, timePlan(writer.graph(), tried.plan, writer.costs()));
+    tried.seconds = times.makespan;
+    if (tried.seconds >= atMost)
+      return Status::resourceExhausted("another plan is shorter");
+  }
+  return isPlaced ? Status::ok()
+                  : writer.place(tried.plan, candidate.choice);
+}
+
+/// Tries a table of candidates. `cuts` has the micro-batches that they number. Plans of
+/// one cut are compared first, then those of all cuts.
+StatusOr<TriedPlan> tryAll(const PlanWriter &writer,
+                           const std::vector<plan::Plan> &cuts,
+                           const std::vector<PlanCandidate> &table,
+                           bool trains) {
+  std::optional<TriedPlan> best;
+  Status failed;
+  double ofCut = PlanWriter::never; // shortest of the cut that is tried
+  for (size_t i = 0; i < table.size(); ++i) {
+    const PlanCandidate &candidate = table[i];
+    const bool isNewRound = i > 0 && candidate.round != table[i - 1].round;
+    if (isNewRound && best)
+      break;
+    if (i > 0 && candidate.cut != table[i - 1].cut)
+      ofCut = PlanWriter::never;
+    const auto ofRound = std::count_if(
+        table.begin(), table.end(), [&](const PlanCandidate &other) {
+          return other.round == candidate.round;
+        });
+    TriedPlan tried{cuts[candidate.cut]};
+    Status status = tryCandidate(writer, candidate, trains,
+                                 /*isTimed=*/ofRound > 1, ofCut, tried);
+    if (status.code() == StatusCode::ResourceExhausted) {
+      failed = status;
+      continue;
+    }
+    DYNA_RETURN_IF_ERROR(status);
+    ofCut = tried.seconds;
+    if (best && tried.seconds >= best->seconds)
+      continue;
+    if (candidate.isFallback)
+      tried.plan.fallback = ruleOf(candidate.choice.schedule).name;
+    best = std::move(tried);
+  }
+  if (!best)
+    return failed;
+  return *std::move(best);
+}
+
+/// Cuts by one choice of recomputation.
+StatusOr<plan::Plan> cutBy(const PlanWriter &writer,
+                           const std::vector<int64_t> &lengths,
+                           int64_t targetTokens, const PlanOptions &options,
+                           bool trains) {
+  DYNA_RETURN_IF_ERROR(
+      checkOptions(writer.graph().model(), writer.graph().ranks(), options));
+  plan::Plan plan = writer.empty();
+  plan.targetTokens = targetTokens;
+  DYNA_ASSIGN_OR_RETURN(plan.microBatches,
+                        cutMiniBatch(writer.graph(), writer.costs(), lengths,
+                                     options, trains));
+  return plan;
+}
+
+/// Cuts once for each mode: more recomputation leaves room for larger micro-batches. The
+/// first cut is the one with the shortest estimate. `modesOf` gets the modes.
+StatusOr<std::vector<plan::Plan>>
+cutForModes(const PlanWriter &writer, const std::vector<int64_t> &lengths,
+            int64_t targetTokens, const PlanOptions &options,
+            std::vector<plan::Recompute> &modesOf) {
+  std::vector<plan::Plan> cuts;
+  size_t chosen = 0;
+  bool isChosen = false;
+  double shortest = PlanWriter::never;
+  Status failed;
+  for (plan::Recompute mode : modes) {
+    PlanChoice uniform = options;
+    uniform.recompute = {mode};
+    auto cut = cutBy(writer, lengths, targetTokens, uniform, true);
+    // A sample that keeps too much in this mode may fit in another.
+    if (cut.status().code() == StatusCode::ResourceExhausted) {
+      failed = cut.status();
+      continue;
+    }
+    DYNA_RETURN_IF_ERROR(cut.status());
+    cuts.push_back(*std::move(cut));
+    modesOf.push_back(mode);
+    auto seconds = writer.chooseModes(
+        cuts.back(), std::vector<int64_t>(writer.graph().ranks(), 0), uniform);
+    if (seconds.isOk() && *seconds < shortest)
+      shortest = *seconds;
+    else if (isChosen)
+      continue;
+    chosen = cuts.size() - 1;
+    isChosen = true;
+  }
+  if (!isChosen)
+    return failed;
+  std::vector<plan::Plan> all = {cuts[chosen]};
+  std::vector<plan::Recompute> ofAll = {modesOf[chosen]};
+  for (size_t i = 0; i < cuts.size(); ++i)
+    if (!sameMicroBatches(cuts[i], all[0])) {
+      all.push_back(std::move(cuts[i]));
+      ofAll.push_back(modesOf[i]);
+    }
+  modesOf = std::move(ofAll);
+  return all;
+}
+
+/// Cuts micro-batches of one size. With chosen recomputation, cuts for each mode are
+/// compared as complete plans, unless all are equal.
+StatusOr<PlanCut> cutOfSize(const PlanWriter &writer,
+                            const std::vector<int64_t> &lengths,
+                            int64_t targetTokens, const PlanOptions &options,
+                            bool trains) {
+  if (!trains || !choosesModes(options)) {
+    DYNA_ASSIGN_OR_RETURN(plan::Plan plan, cutBy(writer, lengths, targetTokens,
+                                                 options, trains));
+    return PlanCut{std::move(plan)};
+  }
+  std::vector<plan::Recompute> modesOf;
+  DYNA_ASSIGN_OR_RETURN(
+      std::vector<plan::Plan> cuts,
+      cutForModes(writer, lengths, targetTokens, options, modesOf));
+  if (cuts.size() == 1)
+    return PlanCut{std::move(cuts[0])};
+  std::vector<PlanCandidate> table;
+  addTraining(writer, options, /*cut=*/0, table);
+  for (size_t i = 1; i < cuts.size(); ++i)
+    addTraining(writer, withMode(options, modesOf[i]), static_cast<int>(i),
+                table);
+  auto best = tryAll(writer, cuts, table, /*trains=*/true);
+  if (best.status().code() == StatusCode::ResourceExhausted)
+    return PlanCut{std::move(cuts[0])};
+  DYNA_RETURN_IF_ERROR(best.status());
+  return PlanCut{std::move(best->plan), /*isComplete=*/true};
+}
+
+/// Returns the tokens of the largest micro-batch of several samples.
+int64_t largestJoined(const plan::Plan &plan) {
+  int64_t largest = 0;
+  for (const plan::MicroBatch &microBatch : plan.microBatches)
+    if (microBatch.segments.size() > 1)
+      largest = std::max(largest, loadOf(microBatch).queries);
+  return largest;
+}
+
+/// Returns true if anything is computed again.
+bool recomputes(const plan::Plan &plan) {
+  for (const plan::RankProgram &rank : plan.ranks)
+    for (const plan::Instruction &i : rank.instructions)
+      if (i.recompute != plan::RECOMPUTE_NONE)
+        return true;
+  return false;
+}
+
+/// Returns true if ranks mostly wait: fewer micro-batches are in flight than there are
+/// stages.
+bool isWaiting(const PlanTimes &times) {
+  constexpr double enough = 0.75;
+  double busiest = 0;
+  for (const RankTimes &rank : times.ranks)
+    busiest = std::max(busiest, rank.busy);
+  return busiest < enough * times.makespan;
+}
+
+} // namespace
+
+std::vector<PlanChoice> withSimpleOrders(const PlanWriter &writer,
+                                         const PlanOptions &options) {
+  std::vector<PlanChoice> all = {options};
+  if (ruleOf(options.schedule).adapts && writer.graph().stages() > 1)
+    for (Schedule simple :
+         {Schedule::Cyclic, Schedule::OneForwardOneBackward}) {
+      all.push_back(options);
+      all.back().schedule = simple;
+    }
+  return all;
+}
+
+PlanChoice lastResort(PlanOptions options) {
+  options.schedule = Schedule::Sequential;
+  if (options.chooseRecompute) {
+    options.chooseRecompute = false;
+    options.recompute = {plan::RECOMPUTE_FULL};
+  }
+  return options;
+}
+
+StatusOr<plan::Plan> completePlan(const PlanWriter &writer,
+                                  const plan::Plan &cut,
+                                  const PlanOptions &options, bool trains) {
+  std::vector<PlanCandidate> table;
+  if (trains)
+    addTraining(writer, options, /*cut=*/0, table);
+  else
+    table.push_back({options});
+  addFallbacks(writer, options, trains, table);
+  DYNA_ASSIGN_OR_RETURN(TriedPlan best, tryAll(writer, {cut}, table, trains));
+  return std::move(best.plan);
+}
+
+StatusOr<PlanCut> cutStep(const PlanWriter &writer,
+                          const std::vector<int64_t> &lengths,
+                          int64_t targetTokens, const PlanOptions &options,
+                          bool trains) {
+  const ExecutableGraph &graph = writer.graph();
+  DYNA_ASSIGN_OR_RETURN(PlanCut best, cutOfSize(writer, lengths, targetTokens,
+                                                options, trains));
+  const int64_t manyInFlight = int64_t(4) * graph.stages() * graph.replicas();
+  if (!trains || graph.stages() == 1 || options.dynamicLimits.empty() ||
+      !ruleOf(options.batching).takesShares ||
+      best.plan.microBatchCount() < manyInFlight)
+    return best;
+  // No estimate of what has room knows what lies beside micro-batches. If that leaves
+  // too few in flight, or more is computed again than a cut expected, smaller ones may
+  // be faster.
+  constexpr int tries = 3;
+  PlanOptions smaller = options;
+  smaller.longestSample = options.mostTokens();
+  PlanCut cut = best;
+  double shortest = PlanWriter::never;
+  for (int turn = 0; turn < tries; ++turn) {
+    if (!cut.isComplete) {
+      auto complete = completePlan(writer, cut.plan, smaller, trains);
+      if (complete.status().code() == StatusCode::ResourceExhausted)
+        return best;
+      DYNA_RETURN_IF_ERROR(complete.status());
+      cut = {*std::move(complete), /*isComplete=*/true};
+    }
+    DYNA_ASSIGN_OR_RETURN(PlanTimes times,
+                          timePlan(graph, cut.plan, writer.costs()));
+    if (times.makespan >= shortest)
+      return best;
+    shortest = times.makespan;
+    best = cut;
+    smaller.maxTokensPerMicroBatch = largestJoined(cut.plan) / 2;
+    // Modes take long to choose: smaller ones are tried once.
+    const bool isPressed =
+        isWaiting(times) ||
+        (turn == 0 && choosesModes(options) && recomputes(cut.plan));
+    if (!isPressed || turn + 1 == tries || smaller.maxTokensPerMicroBatch == 0)
+      return best;
+    auto next = cutOfSize(writer, lengths, targetTokens, smaller, trains);
+    if (next.status().code() == StatusCode::ResourceExhausted)
+      return best;
+    DYNA_RETURN_IF_ERROR(next.status());
+    cut = *std::move(next);
+  }
+  return best;
+}
+
+} // namespace dyna

@@ -1,0 +1,71 @@
+//===- PlanCandidates.h - Tries candidate plans of a step -------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Cuts, orders and recomputation of a step can be chosen in several ways. A candidate is
+// one of them, and all candidates of a step are one table:
+//
+//     round 0    the schedule that is asked for and, if it searches orders, simple ones;
+//                with chosen recomputation also fixed modes, and other cuts
+//     round 1    a schedule that adapts to memory
+//     round 2    one micro-batch after another, with all recomputed if that is chosen
+//
+// One loop tries them. Placed blocks tell if a plan fits, and its simulated programs how
+// long it takes. Of the candidates of a round that fit, the shortest wins, then the
+// first. A later round is only tried if none of the rounds before fits.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_PLANCANDIDATES_H
+#define DYNA_RUNTIME_PLANNER_PLANCANDIDATES_H
+
+#include "runtime/planner/graph/PlanWriter.h"
+
+#include <vector>
+
+namespace dyna {
+
+/// One way to plan a step.
+struct PlanCandidate {
+  PlanChoice choice;
+  int cut = 0;            ///< index of its micro-batches
+  int round = 0;          ///< compared with the candidates of its round alone
+  bool isFallback = false; ///< its schedule, which is not the one asked for, is named
+};
+
+/// Returns the schedules of a training step that are tried for options: theirs, and
+/// simple ones if theirs searches orders.
+std::vector<PlanChoice> withSimpleOrders(const PlanWriter &writer,
+                                         const PlanOptions &options);
+
+/// Returns the choice of the last round. It needs least memory, and fits the limits that
+/// `leastDynamicBytes` of these options returns.
+PlanChoice lastResort(PlanOptions options);
+
+/// Micro-batches of a plan, or the whole plan.
+struct PlanCut {
+  plan::Plan plan;
+  bool isComplete = false; ///< it has its programs
+};
+
+/// Cuts a mini-batch into micro-batches. `lengths` and `targetTokens` are those of
+/// Planner::training. If the choice of the cut depends on complete plans, the result is
+/// one. Micro-batches become smaller if stages mostly wait, because memory is scarce, and
+/// if smaller ones are faster.
+StatusOr<PlanCut> cutStep(const PlanWriter &writer,
+                          const std::vector<int64_t> &lengths,
+                          int64_t targetTokens, const PlanOptions &options,
+                          bool trains);
+
+/// Returns the best plan of all rounds for given micro-batches. Fails with
+/// ResourceExhausted if nothing fits.
+StatusOr<plan::Plan> completePlan(const PlanWriter &writer,
+                                  const plan::Plan &cut,
+                                  const PlanOptions &options, bool trains);
+
+/// Fails if options contradict the model or the number of ranks.
+Status checkOptions(const Model &model, int ranks, const PlanOptions &options);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_PLANCANDIDATES_H

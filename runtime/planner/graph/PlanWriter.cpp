@@ -1,0 +1,228 @@
+//===- PlanWriter.cpp - Writes and places the programs of a plan ----------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/graph/PlanWriter.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/plan/program/SegmentLoad.h"
+#include "runtime/planner/estimate/StageCosts.h"
+#include "runtime/planner/estimate/StageMemory.h"
+#include "runtime/planner/graph/ChooseRecompute.h"
+#include "runtime/planner/graph/CutMiniBatch.h"
+#include "runtime/planner/order/PipelineTimes.h"
+#include "runtime/planner/place/AssignMemory.h"
+#include "runtime/planner/write/ProgramWriter.h"
+#include "runtime/sim/PlanTimes.h"
+
+#include <algorithm>
+
+namespace dyna {
+
+Load largestLoadOf(const Model &model, const PlanOptions &options, bool alone) {
+  const int64_t samples = options.maxTokensPerMicroBatch;
+  const int64_t tokens = alone ? options.mostTokens() : samples;
+  // So many tokens have the most pairs if samples are as long as they can be.
+  const int64_t length = std::min(longestSample(model, options), tokens);
+  Load largest = times(loadOfSample(length), tokens / length) +
+                 loadOfSample(tokens % length);
+  largest.segments = samples;
+  return largest;
+}
+
+plan::Plan PlanWriter::empty() const {
+  plan::Plan plan;
+  plan.manifestHash = graph_.model().hash();
+  plan.graph = graph_.name();
+  plan.ranks.resize(graph_.ranks());
+  return plan;
+}
+
+Status PlanWriter::forRanks(int replicas,
+                            const std::function<Status(int)> &body) const {
+  for (int replica = 0; replica < replicas; ++replica)
+    for (int stage = 0; stage < graph_.stages(); ++stage)
+      for (int shard = 0; shard < graph_.strategy().tp; ++shard)
+        DYNA_RETURN_IF_ERROR(body(graph_.rankAt({replica, stage, shard})));
+  return Status::ok();
+}
+
+StatusOr<double> PlanWriter::chooseModes(const plan::Plan &plan,
+                                      const std::vector<int64_t> &beside,
+                                      PlanChoice &choice) const {
+  choice.microBatchRecompute.resize(plan.microBatches.size());
+  auto own = microBatchesOfReplicas(plan, graph_.replicas());
+  double slowest = 0;
+  for (int replica = 0; replica < graph_.replicas(); ++replica) {
+    DYNA_ASSIGN_OR_RETURN(double seconds,
+                          dyna::chooseRecompute(graph_, costs_, plan, replica,
+                                                own[replica], beside, choice));
+    slowest = std::max(slowest, seconds);
+  }
+  return slowest;
+}
+
+Status PlanWriter::write(plan::Plan &plan, int replicas,
+                      const PlanChoice &choice, bool trains,
+                      const CostsOf &costsOf, std::vector<int64_t> *held,
+                      const ComputeOrder *given) const {
+  const Strategy &strategy = graph_.strategy();
+  std::vector<std::vector<int>> microBatches =
+      microBatchesOfReplicas(plan, strategy.dp);
+  for (int replica = 0; replica < replicas; ++replica) {
+    const std::vector<int> &own = microBatches[replica];
+    PipelineProblem problem = costsOf(replica, own);
+    StageOrders orders;
+    if (given) {
+      orders = given->replicas[replica];
+    } else {
+      DYNA_ASSIGN_OR_RETURN(orders, orderItems(problem, choice, trains));
+      dropEmptyItems(graph_, choice, orders);
+    }
+    DYNA_ASSIGN_OR_RETURN(
+        auto schedule,
+        orderMessages(std::move(orders), problem, choice, trains));
+    std::vector<int64_t> peaks;
+    if (held)
+      peaks = peakBytesOf(schedule.stages, problem);
+    for (int stage = 0; stage < graph_.stages(); ++stage)
+      for (int shard = 0; shard < strategy.tp; ++shard) {
+        ExecutableGraph::Place place = {replica, stage, shard};
+        int rank = graph_.rankAt(place);
+        if (held)
+          (*held)[rank] = peaks[stage];
+        ProgramWriter writer(graph_, choice, plan, rank);
+        writer.startGathers();
+        writeSchedule(graph_, place, schedule, own, trains, writer);
+        writer.finishGathers();
+        if (!trains || !choice.reduces())
+          continue;
+        if (own.empty())
+          writer.startReductions();
+        if (choice.switched)
+          writer.finishReductions();
+        else
+          writer.update();
+      }
+  }
+  return Status::ok();
+}
+
+Status PlanWriter::writeEstimated(plan::Plan &plan, const PlanChoice &choice,
+                               bool trains, const std::vector<int64_t> &beside,
+                               std::vector<int64_t> *held) const {
+  bool limited = trains && !choice.dynamicLimits.empty() &&
+                 (held || ruleOf(choice.schedule).adapts);
+  return write(
+      plan, graph_.replicas(), choice, trains,
+      [&](int replica, const std::vector<int> &own) {
+        PipelineProblem problem =
+            estimateStages(graph_, costs_, plan, own, choice);
+        if (limited) {
+          holdBlocks(problem, graph_, plan, own, choice);
+          limitStages(problem, graph_, replica, choice, beside);
+        }
+        return problem;
+      },
+      held);
+}
+
+Status PlanWriter::placeAll(plan::Plan &plan, int replicas,
+                         const Load *largest) const {
+  FoundPlacements found;
+  return forRanks(replicas, [&](int rank) {
+    return assignMemory(graph_.replicaView(rank), plan, plan.ranks[rank],
+                        largest, &found);
+  });
+}
+
+Status PlanWriter::place(plan::Plan &plan, const PlanChoice &choice) const {
+  DYNA_RETURN_IF_ERROR(placeAll(plan, graph_.replicas(), nullptr));
+  if (choice.dynamicLimits.empty())
+    return Status::ok();
+  for (int rank = 0; rank < plan.rankCount(); ++rank) {
+    plan::RankProgram &program = plan.ranks[rank];
+    int64_t limit = choice.dynamicLimits[rank];
+    if (program.dynamicBytes <= limit)
+      continue;
+    // Heuristic placement is not monotone in the sizes, so a smaller
+    // micro-batch may, rarely, come out larger than the largest one.
+    const bool hasLonger = std::any_of(
+        plan.microBatches.begin(), plan.microBatches.end(),
+        [&](const plan::MicroBatch &microBatch) {
+          return loadOf(microBatch).queries > choice.maxTokensPerMicroBatch;
+        });
+    const Load largest = largestLoadOf(graph_.model(), choice, hasLonger);
+    DYNA_RETURN_IF_ERROR(
+        assignMemory(graph_.replicaView(rank), plan, program, &largest));
+    if (program.dynamicBytes > limit)
+      return Status::resourceExhausted(formatText(
+          "this mini-batch needs %s beside parameters on rank %d, but there "
+          "are %s: use smaller micro-batches or more recomputation",
+          formatBytes(program.dynamicBytes), rank, formatBytes(limit)));
+  }
+  return Status::ok();
+}
+
+Status PlanWriter::writeWithin(plan::Plan &plan, PlanChoice choice,
+                            double atMost) const {
+  // The further stages run ahead, the more inputs wait behind them, which no
+  // estimate of what a stage keeps knows: as many as fit, as under the cyclic
+  // schedule, as under 1F1B, one.
+  using Behind = int; // stages
+  const std::vector<int (*)(Behind)> most = {
+      nullptr, [](Behind behind) { return 2 * behind + 1; },
+      [](Behind behind) { return behind + 1; }, [](Behind) { return 1; }};
+  const plan::Plan empty = plan;
+  for (auto *mostOf : most) {
+    if (mostOf && (graph_.stages() == 1 || !ruleOf(choice.schedule).adapts))
+      continue;
+    choice.mostKept.clear();
+    for (int stage = 0; mostOf && stage < graph_.stages(); ++stage)
+      choice.mostKept.push_back(mostOf(graph_.stages() - 1 - stage));
+    plan = empty;
+    bool isSlower = false;
+    Status written = writeWithinNumbers(plan, choice, atMost, isSlower);
+    if (written.code() != StatusCode::ResourceExhausted || isSlower)
+      return written;
+  }
+  return Status::resourceExhausted("no order fits");
+}
+
+Status PlanWriter::writeWithinNumbers(plan::Plan &plan, PlanChoice &choice,
+                                   double atMost, bool &isSlower) const {
+  constexpr int tries = 4;
+  // Inputs that wait for their stage, gradients and workspaces come beside.
+  std::vector<int64_t> beside(plan.rankCount(), 0), held = beside;
+  const plan::Plan empty = plan;
+  for (int turn = 0; turn < tries; ++turn) {
+    plan = empty;
+    if (choice.chooseRecompute)
+      DYNA_RETURN_IF_ERROR(chooseModes(plan, beside, choice).status());
+    DYNA_RETURN_IF_ERROR(writeEstimated(plan, choice, true, beside, &held));
+    // Placing takes far longer than playing, and with less memory nothing is
+    // shorter.
+    if (atMost < never) {
+      DYNA_ASSIGN_OR_RETURN(PlanTimes times, timePlan(graph_, plan, costs_));
+      if ((isSlower = times.makespan >= atMost))
+        return Status::resourceExhausted("another order is shorter");
+    }
+    DYNA_RETURN_IF_ERROR(placeAll(plan, graph_.replicas(), nullptr));
+    bool fits = true;
+    for (int rank = 0; rank < plan.rankCount(); ++rank) {
+      int64_t bytes = plan.ranks[rank].dynamicBytes;
+      int64_t above = bytes - choice.dynamicLimits[rank];
+      if (above <= 0)
+        continue;
+      fits = false;
+      // What came beside this time, which others of these sizes have too.
+      beside[rank] = std::max(beside[rank] + above, bytes - held[rank]);
+    }
+    if (fits)
+      return Status::ok();
+  }
+  return Status::resourceExhausted("no order fits");
+}
+
+} // namespace dyna

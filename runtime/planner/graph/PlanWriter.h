@@ -1,0 +1,86 @@
+//===- PlanWriter.h - Writes and places the programs of a plan --*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The writer turns the micro-batches of a plan into programs of its ranks, for one
+// choice of schedule and recomputation. It places their blocks, and says if they fit.
+// It compares no choices: PlanCandidates.h does.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_PLANWRITER_H
+#define DYNA_RUNTIME_PLANNER_PLANWRITER_H
+
+#include "runtime/cost/CostModel.h"
+#include "runtime/plan/graph/ExecutableGraph.h"
+#include "runtime/planner/request/PlanChoice.h"
+#include "runtime/planner/write/ComputeOrder.h"
+
+#include <functional>
+#include <limits>
+#include <vector>
+
+namespace dyna {
+
+/// Returns a load that is at least that of every micro-batch of several samples. With
+/// `alone` it is also at least that of every sample alone.
+Load largestLoadOf(const Model &model, const PlanOptions &options, bool alone);
+
+class PlanWriter {
+public:
+  static constexpr double never = std::numeric_limits<double>::infinity();
+
+  /// `graph` and `costs`, whose models are the same, must outlive the writer.
+  PlanWriter(const ExecutableGraph &graph, const CostModel &costs)
+      : graph_(graph), costs_(costs) {}
+
+  const ExecutableGraph &graph() const { return graph_; }
+  const CostModel &costs() const { return costs_; }
+
+  /// Returns a plan without micro-batches, with an empty program for each rank.
+  plan::Plan empty() const;
+  /// Calls `body(rank)` for the ranks of the first replicas until one fails.
+  Status forRanks(int replicas, const std::function<Status(int)> &body) const;
+
+  /// Returns the seconds of the stages of a replica for its micro-batches, which have
+  /// these numbers.
+  using CostsOf = std::function<PipelineProblem(int, const std::vector<int> &)>;
+  /// Writes the programs of the first replicas. `held`, if given, gets the most bytes of
+  /// each rank that micro-batches keep by the problem's tables. With `given` the items
+  /// have that order, not the schedule's.
+  Status write(plan::Plan &plan, int replicas, const PlanChoice &choice,
+               bool trains, const CostsOf &costsOf,
+               std::vector<int64_t> *held = nullptr,
+               const ComputeOrder *given = nullptr) const;
+  /// Writes all programs by the costs. `beside` has the bytes of each rank that are not
+  /// for what micro-batches keep.
+  Status writeEstimated(plan::Plan &plan, const PlanChoice &choice, bool trains,
+                        const std::vector<int64_t> &beside,
+                        std::vector<int64_t> *held = nullptr) const;
+  /// Writes and places a training plan whose order or recomputation follows from the
+  /// limits. Limits become tighter until what they leave out fits too. Returns
+  /// ResourceExhausted if nothing fits, or if the plan takes `atMost` seconds or more.
+  Status writeWithin(plan::Plan &plan, PlanChoice choice, double atMost) const;
+
+  /// Places written programs. Returns ResourceExhausted if one exceeds its limit.
+  Status place(plan::Plan &plan, const PlanChoice &choice) const;
+  /// Places the programs of the first replicas, without limits. With `largest`,
+  /// micro-batches count as that load, whatever they are.
+  Status placeAll(plan::Plan &plan, int replicas, const Load *largest) const;
+
+  /// Chooses the modes of all replicas (ChooseRecompute.h). Returns the longest makespan.
+  StatusOr<double> chooseModes(const plan::Plan &plan,
+                               const std::vector<int64_t> &beside,
+                               PlanChoice &choice) const;
+
+private:
+  Status writeWithinNumbers(plan::Plan &plan, PlanChoice &choice, double atMost,
+                            bool &isSlower) const;
+
+  const ExecutableGraph &graph_;
+  const CostModel &costs_;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_PLANWRITER_H

@@ -1,4 +1,4 @@
-//===- PlanTimes.cpp - What a plan takes, before it runs -*- C++ -*-===//
+//===- PlanTimes.cpp - Simulates a plan on a cluster -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -6,6 +6,7 @@
 
 #include "runtime/abi/Random.h"
 #include "runtime/base/Text.h"
+#include "runtime/sim/BucketFlows.h"
 #include "runtime/sim/SharedLinks.h"
 
 #include <algorithm>
@@ -30,12 +31,21 @@ public:
       : work_(work), options_(options),
         isHost_(options.ranks == SimulationOptions::Ranks::Host),
         isShared_(!isHost_ &&
-                  options.sharing != SimulationOptions::Sharing::None),
+                  (options.sharing != SimulationOptions::Sharing::None ||
+                   (work.parts() > 0 && !work.isSwitchAlone()))),
         isNoisy_(options.noise > 0 || options.delayEvery > 0),
-        states_(work.transfers().size()), ranks_(work.ranks()) {
+        states_(work.transfers().size()), ranks_(work.ranks()),
+        order_(work, options.bytesUnderWay) {
     if (isShared_)
-      links_.emplace(work,
-                     options.sharing == SimulationOptions::Sharing::Nodes);
+      links_.emplace(work, options.sharing);
+    if (work.parts() == 0)
+      return;
+    if (isShared_)
+      flows_.emplace(work, order_, *links_);
+    else if (isHost_)
+      messages_.emplace(work);
+    else
+      buckets_.emplace(work, order_);
   }
 
   StatusOr<PlanTimes> run() {
@@ -60,6 +70,8 @@ public:
                        rank, ranks_[rank].next));
       result_.makespan = std::max(result_.makespan, ranks_[rank].now);
     }
+    if (flows_)
+      result_.ports = std::move(flows_->times());
     return std::move(result_);
   }
 
@@ -70,6 +82,8 @@ private:
     int pending = 0;    ///< ranks, and transfers before it, that it waits for
     double ready = 0;   ///< the latest of those that have come
     double seconds = 0; ///< of a call, its slowest rank's
+    int left = 0;       ///< of a part on the host: messages that have not ended
+    bool hasBegun = false;
     bool hasEnded = false;
     int follower = nothing; ///< in its line
   };
@@ -98,6 +112,7 @@ private:
     const auto &transfers = work_.transfers();
     for (size_t t = 0; t < transfers.size(); ++t)
       states_[t].pending = callers(transfers[t]);
+    chainParts();
     if (isHost_)
       return; // a rank that moves bytes does one thing after another
     const bool one = options_.streams == SimulationOptions::Streams::One;
@@ -110,6 +125,8 @@ private:
         for (int u = step.first; u < step.first + step.count; ++u) {
           const int t = work_.use(u);
           const PlannedTransfer &transfer = transfers[t];
+          if (!one && transfer.line < 0)
+            continue; // a part, whose ports have an order of their own
           const bool isFirst = work_.party(transfer, 0) == rank;
           if (one ? isEager(transfer) && !isFirst : !isFirst)
             continue;
@@ -121,6 +138,19 @@ private:
           before = t;
         }
       }
+  }
+
+  /// Makes parts wait for room, or for the bucket before them to be known.
+  void chainParts() {
+    if (work_.parts() == 0 || isHost_)
+      return;
+    nextForRoom_ = oldest_ = order_.first;
+    for (int part = 0; part < work_.parts(); ++part)
+      states_[part].pending +=
+          (isShared_ ? order_.room[part] : order_.before[part]) >= 0;
+    for (int &part : nextForRoom_)
+      while (part >= 0 && order_.room[part] < 0)
+        part = order_.after[part];
   }
 
   /// What comes behind a transfer: in its line, or in the stream of a rank.
@@ -186,11 +216,16 @@ private:
                           : events_.top().time);
       if (isLink) {
         if (auto [time, t] = links_->takeNext(); t != nothing)
-          end(t, time);
+          endOnLinks(t, time);
       } else if (!events_.empty()) {
-        auto [time, t] = events_.top();
+        const Event event = events_.top();
         events_.pop();
-        links_->add(t, time);
+        if (event.number < work_.parts())
+          endParts(event.time, [&](std::vector<int> &ended) {
+            flows_->begin(event.number, event.time, ended);
+          });
+        else
+          links_->add(event.number, event.time);
       } else {
         return;
       }
@@ -302,10 +337,12 @@ private:
         state.seconds += transfer.seconds;
       return end(t, state.ready + state.seconds);
     }
-    if (isHost_)
-      return carryOut(t);
     if (isShared_)
       return events_.push({state.ready, t});
+    if (t < work_.parts())
+      return beginPart(t);
+    if (isHost_)
+      return carryOut(t);
     end(t, state.ready + transfer.seconds);
   }
 
@@ -313,19 +350,107 @@ private:
   /// one that made it possible.
   void carryOut(int t) {
     const PlannedTransfer &transfer = work_.transfers()[t];
-    const double time = states_[t].ready;
-    int by = opener_;
-    for (int p = 0; p < transfer.parties; ++p) {
-      const Rank &rank = ranks_[work_.party(transfer, p)];
-      if (rank.waitsFor != nothing && rank.now <= time) {
+    int by = nothing;
+    for (int p = 0; p < transfer.parties && by == nothing; ++p)
+      if (isFree(work_.party(transfer, p), states_[t].ready))
         by = work_.party(transfer, p);
-        break;
-      }
-    }
+    end(t, move(by, states_[t].ready, transfer.seconds));
+  }
+
+  bool isFree(int rank, double time) const {
+    return ranks_[rank].waitsFor != nothing && ranks_[rank].now <= time;
+  }
+
+  /// The rank, or if there is none the opener, moves bytes from `time` on. Returns
+  /// the end.
+  double move(int by, double time, double seconds) {
+    if (by == nothing)
+      by = opener_;
     Rank &rank = ranks_[by];
-    rank.now = std::max(rank.now, time) + transfer.seconds;
-    result_.ranks[by].copying += transfer.seconds;
-    end(t, rank.now);
+    rank.now = std::max(rank.now, time) + seconds;
+    result_.ranks[by].copying += seconds;
+    return rank.now;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Parts in buckets
+  //===--------------------------------------------------------------------===//
+
+  /// Without events: on the host, or if nothing else uses the ports.
+  void beginPart(int part) {
+    if (isHost_)
+      return carryOutPart(part);
+    const bool isKnown = buckets_->begin(part, states_[part].ready);
+    result_.transfers[part].start = buckets_->beginOf(part);
+    if (!isKnown)
+      return;
+    const SwitchMessages &plan = work_.switches();
+    const int bucket = work_.bucketOf(part);
+    for (size_t p = plan.firstPart(bucket); p < plan.buckets[bucket].parts; ++p)
+      end(static_cast<int>(p), buckets_->endOf(static_cast<int>(p)));
+  }
+
+  /// Messages whose other rank has begun the bucket, too.
+  void carryOutPart(int part) {
+    State &state = states_[part];
+    state.left = messages_->of(part).size();
+    state.seconds = state.ready; // the latest end so far
+    state.hasBegun = true;
+    for (int m : messages_->of(part)) {
+      const int peer = messages_->peer(m, part);
+      if (!states_[peer].hasBegun)
+        continue;
+      const SwitchMessages::Message &message = work_.switches().messages[m];
+      const double time = std::max(state.ready, states_[peer].ready);
+      int by = nothing;
+      for (int rank : {message.from, message.to})
+        if (by == nothing && isFree(rank, time))
+          by = rank;
+      const double last = move(
+          by, time,
+          work_.cluster().messageSeconds(message.from, message.to,
+                                         static_cast<double>(message.bytes)));
+      state.seconds = std::max(state.seconds, last);
+      --state.left;
+      states_[peer].seconds = std::max(states_[peer].seconds, last);
+      if (--states_[peer].left == 0)
+        end(peer, states_[peer].seconds);
+    }
+    if (state.left == 0)
+      end(part, state.seconds);
+  }
+
+  void endOnLinks(int t, double time) {
+    if (t < static_cast<int>(states_.size()))
+      return end(t, time);
+    endParts(time, [&](std::vector<int> &ended) {
+      flows_->endFlow(t - static_cast<int>(states_.size()), time, ended);
+    });
+  }
+
+  template <typename Run> void endParts(double time, Run run) {
+    std::vector<int> ended;
+    run(ended);
+    for (int part : ended)
+      end(part, time);
+  }
+
+  /// What the end of a part makes possible for others of its rank.
+  void goOn(int part, double time) {
+    if (isHost_)
+      return;
+    if (!isShared_) {
+      if (int next = order_.after[part]; next >= 0)
+        meet(next, 0); // its bucket can be computed now
+      return;
+    }
+    const int rank = work_.switches().parts[part].rank;
+    int &oldest = oldest_[rank], &next = nextForRoom_[rank];
+    for (; oldest >= 0 && states_[oldest].hasEnded;
+         oldest = order_.after[oldest])
+      for (; next >= 0 && order_.room[next] == oldest;
+           next = order_.after[next])
+        meet(next, time);
   }
 
   void end(int t, double time) {
@@ -347,6 +472,8 @@ private:
       }
       if (transfer.isMeeting())
         continue;
+      if (t < work_.parts())
+        goOn(t, time);
       if (followers_.empty()) {
         if (int next = states_[t].follower; next != nothing)
           meet(next, time);
@@ -367,7 +494,15 @@ private:
   std::vector<int> firstFollower_, followers_; ///< with one stream a rank
   std::vector<int> ready_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  const PartOrder order_;
+  std::vector<int> oldest_; ///< of each rank, its first part that has not ended
+  std::vector<int>
+      nextForRoom_; ///< of each rank, the next part that needs room
   std::optional<SharedLinks> links_;
+  // One of these, by the kind of simulation:
+  std::optional<BucketTimes> buckets_;
+  std::optional<BucketFlows> flows_;
+  std::optional<PartMessages> messages_;
   std::vector<std::pair<double, int>> ended_;
   int opener_ = 0;
   PlanTimes result_;

@@ -23,18 +23,24 @@
 // then have equal parts of the ports. A message is never faster than the device's
 // link inside the node, and never slower than the share of one port.
 //
+// Switches. A rank does not wait when it starts its part in a bucket. BucketTimes.h
+// describes how ports move buckets. With any sharing, buckets and other transfers
+// share the ports: with `Sharing::None` each of the two has half of a port that both
+// use. A rank of the host moves whole messages, as it moves other transfers.
+//
 // Each rank and each line keeps the order of the plan. On devices without
 // sharing, a longer task therefore never makes another task end earlier. With
 // sharing, or on hosts, it may.
 //
 // Instructions without costs take no time: loads, casts, and norms without a
-// measurement.
+// measurement. Data of a switch that stays on its rank takes no time either.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DYNA_RUNTIME_SIM_PLANTIMES_H
 #define DYNA_RUNTIME_SIM_PLANTIMES_H
 
+#include "runtime/sim/BucketTimes.h"
 #include "runtime/sim/PlanWork.h"
 #include "runtime/sim/TaskGraph.h"
 
@@ -48,7 +54,7 @@ struct SimulationOptions {
   /// it on its line. With `One` it follows all that its ranks started before, as
   /// with one communicator. Rule P11 guarantees that no plan then hangs.
   enum class Streams { Lines, One };
-  enum class Sharing { None, Devices, Nodes };
+  using Sharing = LinkSharing;
 
   Ranks ranks = Ranks::Devices;
   Streams streams = Streams::Lines;
@@ -56,6 +62,8 @@ struct SimulationOptions {
   /// Largest eager message between devices, in bytes; -1: none. An eager message
   /// leaves when it is sent. Larger ones wait for the receiver (rendezvous).
   int64_t eagerBytes = -1;
+  /// Bytes that a device may send, or receive, at one time by switches.
+  int64_t bytesUnderWay = kBytesUnderWay;
   /// Relative standard deviation of functions: each takes 1 + `noise` * g times its
   /// seconds, at least 0. g is drawn from the standard normal distribution.
   double noise = 0;
@@ -77,6 +85,9 @@ struct PlanTimes {
   std::vector<RankTimes> ranks;
   /// One for each of PlanWork::transfers. It starts when bytes can move.
   std::vector<TaskTime> transfers;
+  /// When ports move buckets, in the order of the ends. Empty for a switch alone and on
+  /// the host.
+  std::vector<PortTime> ports;
 
   /// Seconds in which a rank waits for others or has already ended.
   double idle(int rank) const {

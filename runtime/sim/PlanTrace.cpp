@@ -1,4 +1,4 @@
-//===- PlanTrace.cpp - What would run when --------------------------------===//
+//===- PlanTrace.cpp - Writes a simulated plan as a trace ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,11 @@ public:
           writer_.liveBytes(process, step_.begin + time.start,
                             live[index].bytes);
       }
-      writer_.liveBytes(process, step_.begin + times_.makespan, 0);
+      // Another phase of the step may follow at once.
+      const auto &own = times_.ranks[rank].instructions;
+      const double end =
+          step_.phase < 0 || own.empty() ? times_.makespan : own.back().end;
+      writer_.liveBytes(process, step_.begin + end, 0);
     }
   }
 

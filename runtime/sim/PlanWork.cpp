@@ -1,4 +1,4 @@
-//===- PlanWork.cpp - What the instructions of a plan take ----------------===//
+//===- PlanWork.cpp - Costs of the instructions of plans -----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -11,6 +11,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -18,12 +19,54 @@ namespace dyna {
 
 using plan::Instruction;
 
+/// Finds the parts that the instructions of a step name.
+class PlanWork::Parts {
+public:
+  explicit Parts(int ranks) : ranks_(static_cast<size_t>(ranks)) {}
+
+  void add(PlanWork &work, const std::vector<PlannedPhase> &phases) {
+    auto messages = std::make_shared<SwitchMessages>();
+    for (size_t k = 0; k < phases.size(); ++k)
+      for (const bool ofGradients : {false, true}) {
+        firstBucket_.push_back(static_cast<int>(messages->buckets.size()));
+        const GraphSwitch *made =
+            ofGradients ? phases[k].gradients : phases[k].values;
+        if (!made)
+          continue;
+        messages->add(made->tensors, made->plan, static_cast<int>(ranks_));
+        for (int b = 0; b < made->buckets(); ++b)
+          work.buckets_.push_back({static_cast<int>(k), b, ofGradients});
+      }
+    partOf_.assign(messages->buckets.size() * ranks_, -1);
+    work.addParts(std::move(messages));
+    for (int part = 0; part < work.parts(); ++part)
+      partOf_[static_cast<size_t>(work.bucketOf(part)) * ranks_ +
+              static_cast<size_t>(work.switches_->parts[part].rank)] = part;
+  }
+
+  int find(const Instruction &i, int rank) const {
+    const bool ofGradients =
+        exchangeOf(i.op).kind == ExchangeKind::GradientSwitch;
+    const int bucket =
+        firstBucket_[2 * i.phase + (ofGradients ? 1 : 0)] + i.bucket;
+    return partOf_[static_cast<size_t>(bucket) * ranks_ +
+                   static_cast<size_t>(rank)];
+  }
+
+private:
+  const size_t ranks_;
+  std::vector<int> firstBucket_; ///< [phase][values, gradients]
+  std::vector<int> partOf_;      ///< [bucket][rank]; -1: it has none
+};
+
 class PlanWork::Writer {
 public:
+  /// `parts` is null for a plan alone: switches then take no time.
   Writer(PlanWork &work, const ExecutableGraph &graph, const plan::Plan &plan,
-         const CostModel &costs)
+         const CostModel &costs, const Parts *parts)
       : work_(work), graph_(graph), plan_(plan), costs_(costs),
-        cluster_(costs.cluster()), strategy_(graph.strategy()) {
+        cluster_(costs.cluster()), strategy_(graph.strategy()), parts_(parts),
+        firstLine_(work.lines_) {
     for (int number = 1; number <= Instruction::Op_MAX; ++number)
       exchanges_[number] = exchangeOf(static_cast<Instruction::Op>(number));
     int64_t tokens = 0;
@@ -50,24 +93,17 @@ public:
         2 * graph.holderGroups().size() * (graph.model().layers() + 1), none);
     groups_.resize(graph.holderGroups().size());
     // A line for each direction of each pair of ranks that send, then groups.
-    work.lines_ = 2 * plan.rankCount() + static_cast<int>(groups_.size());
+    work.lines_ += 2 * plan.rankCount() + static_cast<int>(groups_.size());
   }
 
-  void write() {
-    size_t count = 0;
-    for (const plan::RankProgram &program : plan_.ranks)
-      count += program.instructions.size();
-    work_.steps_.reserve(count);
-    work_.uses_.reserve(count);
-    work_.transfers_.reserve(count / 2);
-    work_.begins_.push_back(0);
-    for (int rank = 0; rank < plan_.rankCount(); ++rank) {
-      enter(rank);
-      for (const Instruction &i : plan_.ranks[rank].instructions)
-        add(i);
-      work_.begins_.push_back(work_.stepCount());
-    }
+  void write(int rank) {
+    enter(rank);
+    for (const Instruction &i : plan_.ranks[rank].instructions)
+      add(i);
   }
+
+  /// Transfers in the order in which they were added.
+  std::vector<int> added;
 
 private:
   static constexpr int none = -1;
@@ -99,8 +135,11 @@ private:
       return meet(norms_++, normMeetings_, PlannedTransfer::Kind::Norm, 0);
     case ExchangeKind::ValueSwitch:
     case ExchangeKind::GradientSwitch:
-      // Steps of several graphs are timed phase by phase, switches apart.
-      step(Step::Kind::Run);
+      if (!parts_)
+        step(Step::Kind::Run);
+      else
+        use(step(op.starts ? Step::Kind::Start : Step::Kind::Wait),
+            parts_->find(i, rank_));
       return;
     case ExchangeKind::Activation:
     case ExchangeKind::Gradient:
@@ -214,7 +253,8 @@ private:
 
   int addTransfer(const PlannedTransfer &transfer) {
     work_.transfers_.push_back(transfer);
-    return static_cast<int>(work_.transfers_.size()) - 1;
+    added.push_back(static_cast<int>(work_.transfers_.size()) - 1);
+    return added.back();
   }
 
   void setParties(PlannedTransfer &transfer, const std::vector<int> &ranks) {
@@ -260,7 +300,7 @@ private:
     message.seconds =
         cluster_.messageSeconds(from, to, static_cast<double>(message.bytes));
     // A rank sends to the stages beside its own.
-    message.line = 2 * from + (op.isGradient() ? 1 : 0);
+    message.line = firstLine_ + 2 * from + (op.isGradient() ? 1 : 0);
     message.firstParty = static_cast<int>(work_.parties_.size());
     message.parties = 2;
     work_.parties_.insert(work_.parties_.end(), {from, to});
@@ -357,7 +397,7 @@ private:
     }
     exchange.firstParty = parties.first;
     exchange.parties = parties.count;
-    exchange.line = 2 * plan_.rankCount() + share.group;
+    exchange.line = firstLine_ + 2 * plan_.rankCount() + share.group;
     known = addTransfer(exchange);
     return known;
   }
@@ -368,6 +408,8 @@ private:
   const CostModel &costs_;
   const Cluster &cluster_;
   const Strategy &strategy_;
+  const Parts *parts_;
+  const int firstLine_;
   static constexpr size_t directions = cost::Direction_ARRAYSIZE;
   ExchangeOp exchanges_[Instruction::Op_MAX + 1];
   std::vector<Load> loads_;  ///< of micro-batches
@@ -401,9 +443,111 @@ private:
 
 PlanWork::PlanWork(const ExecutableGraph &graph, const plan::Plan &plan,
                    const CostModel &costs)
-    : cluster_(costs.cluster()) {
-  begin_ = costs.table().device().step_seconds();
-  Writer(*this, graph, plan, costs).write();
+    : PlanWork(std::vector<PlannedPhase>{{&graph, &plan, &costs}}) {}
+
+PlanWork::PlanWork(const std::vector<PlannedPhase> &phases)
+    : cluster_(phases.front().costs->cluster()) {
+  const int ranks = phases.front().plan->rankCount();
+  begin_ = phases.front().costs->table().device().step_seconds();
+  network_ = networkOf(cluster_, ranks);
+  std::optional<Parts> parts;
+  if (std::any_of(phases.begin(), phases.end(), [](const PlannedPhase &phase) {
+        return phase.values || phase.gradients;
+      }))
+    parts.emplace(ranks).add(*this, phases);
+  size_t count = 0;
+  for (const PlannedPhase &phase : phases)
+    for (const plan::RankProgram &program : phase.plan->ranks)
+      count += program.instructions.size();
+  steps_.reserve(count);
+  uses_.reserve(count);
+  transfers_.reserve(transfers_.size() + count / 2);
+  std::vector<std::unique_ptr<Writer>> writers;
+  for (const PlannedPhase &phase : phases)
+    writers.push_back(std::make_unique<Writer>(*this, *phase.graph, *phase.plan,
+                                               *phase.costs,
+                                               parts ? &*parts : nullptr));
+  begins_.push_back(0);
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (const auto &writer : writers)
+      writer->write(rank);
+    begins_.push_back(stepCount());
+  }
+  for (const auto &writer : writers)
+    phaseTransfers_.push_back(std::move(writer->added));
+}
+
+void PlanWork::addParts(std::shared_ptr<const SwitchMessages> switches) {
+  switches_ = std::move(switches);
+  parts_ = static_cast<int>(switches_->parts.size());
+  transfers_.resize(switches_->parts.size());
+  parties_.reserve(switches_->parts.size());
+  bucketOfPart_.reserve(switches_->parts.size());
+  for (int part = 0, bucket = 0; part < parts_; ++part) {
+    while (switches_->buckets[bucket].parts <= static_cast<size_t>(part))
+      ++bucket;
+    bucketOfPart_.push_back(bucket);
+    PlannedTransfer &transfer = transfers_[part];
+    transfer.kind = PlannedTransfer::Kind::Switch;
+    transfer.firstParty = part;
+    transfer.parties = 1;
+    transfer.bytes = switches_->parts[part].sent;
+    parties_.push_back(switches_->parts[part].rank);
+  }
+}
+
+PlanWork PlanWork::ofSwitch(const SwitchMessages &messages,
+                            const std::vector<int> &order,
+                            const SwitchNetwork &network, Fusing fusing) {
+  PlanWork work;
+  work.network_ = network;
+  work.fusing_ = fusing;
+  work.isSwitchAlone_ = true;
+  // The caller keeps the messages.
+  work.addParts({std::shared_ptr<const SwitchMessages>(), &messages});
+  const auto ranks = static_cast<size_t>(network.ranks);
+  // Each part is started once and waited for once.
+  work.begins_.assign(ranks + 1, 0);
+  for (const SwitchMessages::Part &part : messages.parts)
+    work.begins_[static_cast<size_t>(part.rank) + 1] += 2;
+  for (size_t rank = 0; rank < ranks; ++rank)
+    work.begins_[rank + 1] += work.begins_[rank];
+  work.steps_.resize(2 * messages.parts.size());
+  work.uses_.resize(work.steps_.size());
+  std::vector<int> next(work.begins_.begin(), work.begins_.end() - 1);
+  auto add = [&](int part, Step::Kind kind) {
+    const int index = next[messages.parts[part].rank]++;
+    Step &step = work.steps_[index];
+    step.kind = kind;
+    step.first = index;
+    step.count = 1;
+    work.uses_[index] = part;
+  };
+  std::vector<int> partOf(messages.buckets.size() * ranks, -1);
+  for (int part = 0; part < work.parts_; ++part)
+    partOf[static_cast<size_t>(work.bucketOfPart_[part]) * ranks +
+           static_cast<size_t>(messages.parts[part].rank)] = part;
+  std::vector<bool> waited(messages.parts.size(), false);
+  auto wait = [&](int part) {
+    if (part < 0 || waited[part])
+      return;
+    waited[part] = true;
+    add(part, Step::Kind::Wait);
+  };
+  for (int bucket : order)
+    for (size_t part = messages.firstPart(bucket);
+         part < messages.buckets[bucket].parts; ++part) {
+      const auto rank = static_cast<size_t>(messages.parts[part].rank);
+      for (int after = messages.buckets[bucket].after; after >= 0;
+           after = messages.buckets[after].after)
+        wait(partOf[static_cast<size_t>(after) * ranks + rank]);
+      add(static_cast<int>(part), Step::Kind::Start);
+    }
+  for (int bucket : order)
+    for (size_t part = messages.firstPart(bucket);
+         part < messages.buckets[bucket].parts; ++part)
+      wait(static_cast<int>(part));
+  return work;
 }
 
 } // namespace dyna

@@ -1,4 +1,4 @@
-//===- PlanWork.h - A plan as steps and transfers with costs -----*- C++ -*-===//
+//===- PlanWork.h - Steps and transfers with costs ---------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -11,6 +11,11 @@
 // same holds for rows that a group gathers. Ranks that exchange inside a layer
 // function, or combine norms, start a transfer and wait for it at once.
 //
+// A step runs the programs of all its phases one after another on each rank. Its
+// switches go in buckets. One rank's *part* in a bucket is a transfer of this rank
+// alone. It ends when all messages that the rank sends and receives in the bucket
+// have ended. Parts have the first numbers of all transfers.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef DYNA_RUNTIME_SIM_PLANWORK_H
@@ -18,11 +23,18 @@
 
 #include "runtime/cost/CostModel.h"
 #include "runtime/plan/graph/ExecutableGraph.h"
+#include "runtime/plan/graph/SwitchTable.h"
 #include "runtime/plan/program/Plan.h"
+#include "runtime/sim/SwitchMessages.h"
+#include "runtime/sim/SwitchNetwork.h"
 
+#include <memory>
 #include <vector>
 
 namespace dyna {
+
+/// Decides which links concurrent transfers share (PlanTimes.h).
+enum class LinkSharing { None, Devices, Nodes };
 
 struct PlannedTransfer {
   enum class Kind : uint8_t {
@@ -31,7 +43,8 @@ struct PlannedTransfer {
     Reduction,
     Gather,
     Norm,
-    Call
+    Call,
+    Switch ///< a rank's part in a bucket
   };
 
   Kind kind = Kind::Call;
@@ -45,7 +58,7 @@ struct PlannedTransfer {
   /// Duration when nothing else is under way. A call takes what its ranks' steps
   /// take. `seconds` includes the latency.
   double latency = 0, seconds = 0;
-  /// Bytes of a message, or of the whole tensors of an exchange.
+  /// Bytes of a message, of the whole tensors of an exchange, or that a part sends.
   int64_t bytes = 0;
 
   bool isMessage() const {
@@ -55,6 +68,22 @@ struct PlannedTransfer {
   bool isMeeting() const { return kind == Kind::Norm || kind == Kind::Call; }
 };
 
+/// A phase of a step. Its plan has the instructions of switches.
+struct PlannedPhase {
+  const ExecutableGraph *graph;
+  const plan::Plan *plan;
+  const CostModel *costs;
+  /// Switches of its values and gradients; null: none.
+  const GraphSwitch *values = nullptr, *gradients = nullptr;
+};
+
+/// A bucket of a step.
+struct PlannedBucket {
+  int phase = 0;  ///< phase that its instructions name
+  int number = 0; ///< number in its switch
+  bool ofGradients = false;
+};
+
 class PlanWork {
 public:
   /// Converts a plan that `verifyPlan` accepts for the graph. None of the arguments
@@ -62,6 +91,16 @@ public:
   /// of layer are looked up once for each micro-batch.
   PlanWork(const ExecutableGraph &graph, const plan::Plan &plan,
            const CostModel &costs);
+  /// Converts a step that `verifyStep` accepts. For each switch this is linear in its
+  /// transfers, too.
+  explicit PlanWork(const std::vector<PlannedPhase> &phases);
+  /// Returns a program with the buckets of one switch and nothing else. Every rank
+  /// starts its parts in this order of buckets. Before a start it waits for its parts
+  /// in the buckets that this one comes after. `messages` must outlive the result.
+  static PlanWork ofSwitch(const SwitchMessages &messages,
+                           const std::vector<int> &order,
+                           const SwitchNetwork &network,
+                           Fusing fusing = Fusing::Buckets);
 
   struct Step {
     enum class Kind : uint8_t { Run, Meet, Start, Wait };
@@ -98,8 +137,27 @@ public:
   /// Seconds before a rank's first step.
   double begin() const { return begin_; }
 
+  /// Number of parts; they are the first transfers.
+  int parts() const { return parts_; }
+  int bucketOf(int part) const { return bucketOfPart_[part]; }
+  /// Returns the messages of all buckets. Valid if there are parts.
+  const SwitchMessages &switches() const { return *switches_; }
+  const PlannedBucket &bucket(int number) const { return buckets_[number]; }
+  const SwitchNetwork &network() const { return network_; }
+  Fusing fusing() const { return fusing_; }
+  /// Returns true if there is nothing but the buckets of a switch.
+  bool isSwitchAlone() const { return isSwitchAlone_; }
+  /// Returns the transfers of a phase, without parts. PlanWork of its plan alone has
+  /// them in the same order.
+  const std::vector<int> &transfersOf(int phase) const {
+    return phaseTransfers_[phase];
+  }
+
 private:
+  PlanWork() = default;
   class Writer;
+  class Parts;
+  void addParts(std::shared_ptr<const SwitchMessages> switches);
 
   std::vector<Step> steps_; ///< rank by rank
   std::vector<int> begins_;
@@ -109,6 +167,15 @@ private:
   int lines_ = 0;
   Cluster cluster_;
   double begin_ = 0;
+  // Switches:
+  int parts_ = 0;
+  std::shared_ptr<const SwitchMessages> switches_;
+  std::vector<PlannedBucket> buckets_;
+  std::vector<int> bucketOfPart_;
+  SwitchNetwork network_;
+  Fusing fusing_ = Fusing::Buckets;
+  bool isSwitchAlone_ = false;
+  std::vector<std::vector<int>> phaseTransfers_;
 };
 
 } // namespace dyna

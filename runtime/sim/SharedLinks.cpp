@@ -18,9 +18,11 @@ constexpr int linksOfDevice = 4, linksOfNode = 2;
 
 } // namespace
 
-SharedLinks::SharedLinks(const PlanWork &work, bool sharesNodes)
-    : work_(work), sharesNodes_(sharesNodes), routeOfLine_(work.lines(), -1),
-      behind_(work.transfers().size(), -1) {
+SharedLinks::SharedLinks(const PlanWork &work, Sharing sharing)
+    : work_(work), sharing_(sharing), routeOfLine_(work.lines(), -1),
+      routeOfPort_(work.parts() > 0 ? kPorts * work.ranks() : 0, -1),
+      flowOf_(routeOfPort_),
+      behind_(work.transfers().size() + routeOfPort_.size(), -1) {
   const int nodes = work.cluster().nodeOf(work.ranks() - 1) + 1;
   links_.resize(static_cast<size_t>(work.ranks()) * linksOfDevice);
   Link node;
@@ -38,7 +40,7 @@ SharedLinks::findRoute(const PlannedTransfer &transfer) const {
   auto use = [&](int rank, int reach, int direction) {
     route.uses.push_back({rank * linksOfDevice + reach + direction});
   };
-  const bool byNodes = transfer.leavesNode && sharesNodes_;
+  const bool byNodes = transfer.leavesNode && sharing_ == Sharing::Nodes;
   if (byNodes)
     findNodes(route, transfer);
   if (transfer.isMessage()) {
@@ -94,40 +96,49 @@ void SharedLinks::findNodes(Route &route,
       route.uses.push_back({first + linksOfNode * node + direction, widest});
 }
 
-/// That of its line: all that is in one has the same ranks.
+int SharedLinks::numberOf(Route route) {
+  auto [place, isNew] = routeNumbers_.insert(
+      {std::move(route), static_cast<int>(routes_.size())});
+  if (isNew) {
+    routes_.push_back(place->first);
+    newest_.push_back(-1);
+  }
+  return place->second;
+}
+
+/// Returns the route of its line, whose transfers all have the same ranks.
 int SharedLinks::routeOf(const PlannedTransfer &transfer) {
   int &known = routeOfLine_[transfer.line];
-  if (known < 0) {
-    auto [place, isNew] = routeNumbers_.insert(
-        {findRoute(transfer), static_cast<int>(routes_.size())});
-    if (isNew) {
-      routes_.push_back(place->first);
-      newest_.push_back(-1);
-    }
-    known = place->second;
-  }
+  if (known < 0)
+    known = numberOf(findRoute(transfer));
   return known;
+}
+
+int SharedLinks::routeOfPort(int port) {
+  int &known = routeOfPort_[port];
+  if (known >= 0)
+    return known;
+  const int rank = port / kPorts;
+  const auto kind = static_cast<Port>(port % kPorts);
+  const int direction =
+      kind == Port::NetworkIn || kind == Port::InsideIn ? In : Out;
+  const bool isInside = kind == Port::InsideOut || kind == Port::InsideIn;
+  Route route;
+  if (!isInside && sharing_ == Sharing::Nodes)
+    route.uses = {{work_.ranks() * linksOfDevice +
+                   linksOfNode * work_.cluster().nodeOf(rank) + direction}};
+  else
+    route.uses = {
+        {rank * linksOfDevice + (isInside ? Inside : Between) + direction}};
+  return known = numberOf(std::move(route));
 }
 
 //===----------------------------------------------------------------------===//
 // What happens
 //===----------------------------------------------------------------------===//
 
-void SharedLinks::add(int transfer, double time) {
-  const PlannedTransfer &what = work_.transfers()[transfer];
-  const int route = routeOf(what);
-  const double left = what.seconds - what.latency;
-  behind_[transfer] = -1;
-  if (int index = newest_[route]; index >= 0) {
-    Bundle &bundle = bundles_[index];
-    if (!bundle.isMoving && bundle.since == time && bundle.left == left &&
-        bundle.latency == what.latency) {
-      behind_[bundle.last] = transfer;
-      bundle.last = transfer;
-      ++bundle.count;
-      return;
-    }
-  }
+int SharedLinks::newBundle(int transfer, int route, double left, double latency,
+                           double time) {
   if (unused_.empty()) {
     unused_.push_back(static_cast<int>(bundles_.size()));
     bundles_.emplace_back();
@@ -138,13 +149,58 @@ void SharedLinks::add(int transfer, double time) {
   bundle.route = route;
   bundle.first = bundle.last = transfer;
   bundle.count = 1;
+  bundle.isFlow = false;
   bundle.isMoving = false;
   bundle.left = left;
   bundle.speed = 0;
   bundle.since = time;
-  bundle.latency = what.latency;
-  newest_[route] = index;
-  schedule(index, time + what.latency);
+  bundle.latency = latency;
+  behind_[transfer] = -1;
+  schedule(index, time + latency);
+  return index;
+}
+
+void SharedLinks::add(int transfer, double time) {
+  const PlannedTransfer &what = work_.transfers()[transfer];
+  const int route = routeOf(what);
+  const double left = what.seconds - what.latency;
+  if (int index = newest_[route]; index >= 0) {
+    Bundle &bundle = bundles_[index];
+    if (!bundle.isMoving && bundle.since == time && bundle.left == left &&
+        bundle.latency == what.latency) {
+      behind_[transfer] = -1;
+      behind_[bundle.last] = transfer;
+      bundle.last = transfer;
+      ++bundle.count;
+      return;
+    }
+  }
+  newest_[route] = newBundle(transfer, route, left, what.latency, time);
+}
+
+void SharedLinks::addFlow(int port, double seconds, bool hasLatency,
+                          double time) {
+  const auto kind = static_cast<Port>(port % kPorts);
+  const bool isInside = kind == Port::InsideOut || kind == Port::InsideIn;
+  const int index = newBundle(
+      static_cast<int>(work_.transfers().size()) + port, routeOfPort(port),
+      seconds, hasLatency ? work_.network().latency(isInside) : 0, time);
+  bundles_[index].isFlow = true;
+  flowOf_[port] = index;
+}
+
+void SharedLinks::lengthen(int port, double seconds, double time) {
+  const int index = flowOf_[port];
+  Bundle &bundle = bundles_[index];
+  if (bundle.speed > 0) {
+    bundle.left =
+        std::max(0.0, bundle.left - (time - bundle.since) * bundle.speed);
+    bundle.since = time;
+  }
+  bundle.left += seconds;
+  // Without a speed it is in its latency, or gets a speed before time goes on.
+  if (bundle.speed > 0)
+    schedule(index, time + bundle.left / bundle.speed);
 }
 
 bool SharedLinks::isDue(double time) {
@@ -196,6 +252,7 @@ void SharedLinks::join(int index) {
   bundle.since = now_;
   for (const Use &use : routes_[bundle.route].uses) {
     links_[use.link].bundles.push_back(index);
+    links_[use.link].flows += bundle.isFlow;
     touched_.push_back(use.link);
   }
 }
@@ -204,6 +261,7 @@ void SharedLinks::leave(int index) {
   for (const Use &use : routes_[bundles_[index].route].uses) {
     std::vector<int> &bundles = links_[use.link].bundles;
     bundles.erase(std::find(bundles.begin(), bundles.end(), index));
+    links_[use.link].flows -= bundles_[index].isFlow;
     touched_.push_back(use.link);
   }
 }
@@ -245,7 +303,32 @@ void SharedLinks::collect() {
     }
 }
 
+void SharedLinks::halve() {
+  ++dealing_;
+  members_.clear();
+  for (int l : touched_)
+    for (int index : links_[l].bundles)
+      if (bundles_[index].seen != dealing_) {
+        bundles_[index].seen = dealing_;
+        members_.push_back(index);
+      }
+  touched_.clear();
+  for (int index : members_) {
+    const Bundle &bundle = bundles_[index];
+    const std::vector<Use> &uses = routes_[bundle.route].uses;
+    const bool meets =
+        std::any_of(uses.begin(), uses.end(), [&](const Use &use) {
+          const Link &link = links_[use.link];
+          const int all = static_cast<int>(link.bundles.size());
+          return bundle.isFlow ? link.flows < all : link.flows > 0;
+        });
+    setSpeed(index, meets ? 0.5 : 1);
+  }
+}
+
 void SharedLinks::deal() {
+  if (sharing_ == Sharing::None)
+    return halve();
   collect();
   while (!members_.empty()) {
     // The speed at which the next link is full, or a transfer at its own most.
@@ -284,6 +367,11 @@ void SharedLinks::fix(int index, double speed) {
     link.load -= shares;
     link.left = std::max(0.0, link.left - shares * speed);
   }
+  setSpeed(index, speed);
+}
+
+void SharedLinks::setSpeed(int index, double speed) {
+  Bundle &bundle = bundles_[index];
   if (speed == bundle.speed)
     return;
   bundle.left =

@@ -13,6 +13,10 @@
 // computed once. Speeds are computed once for each moment at which bundles begin or
 // end. Only bundles that a chain of common links joins with these are computed.
 //
+// A *port flow* is all that a switch moves over one port of a rank at one time
+// (BucketFlows.h). It uses this one link. Without sharing, only port flows slow others:
+// a transfer and a port flow on one link each have half of their speed.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef DYNA_RUNTIME_SIM_SHAREDLINKS_H
@@ -29,12 +33,20 @@ namespace dyna {
 
 class SharedLinks {
 public:
-  /// With `sharesNodes`, messages between nodes may use all ports of a node. `work`
+  using Sharing = LinkSharing;
+  /// With Sharing::Nodes, messages between nodes may use all ports of a node. `work`
   /// must outlive this object.
-  SharedLinks(const PlanWork &work, bool sharesNodes);
+  SharedLinks(const PlanWork &work, Sharing sharing);
 
   /// Begins a transfer. Times must not decrease.
   void add(int transfer, double time);
+  /// Begins a flow of so many seconds on a port that has none. With `hasLatency` it first
+  /// takes the port's latency. Its end is told with the number
+  /// `PlanWork::transfers().size() + port`, where ports are numbered
+  /// `kPorts * rank + port`.
+  void addFlow(int port, double seconds, bool hasLatency, double time);
+  /// Lengthens the flow that a port has.
+  void lengthen(int port, double seconds, double time);
 
   /// Returns true if an event is due at `time` or before. With an infinite time,
   /// returns true if any event is left.
@@ -42,7 +54,7 @@ public:
 
   struct Happening {
     double time;
-    int transfer; ///< the transfer that has ended; -1: none
+    int transfer; ///< the transfer, or flow, that has ended; -1: none
   };
   /// Processes the next event. There must be one.
   Happening takeNext();
@@ -67,6 +79,7 @@ private:
     int route = -1;
     int first = -1, last = -1; ///< transfers, linked by `behind_`
     int count = 0;
+    bool isFlow = false;   ///< of a port
     bool isMoving = false; ///< true once its latency is over
     int version = 0;       ///< version of its valid event; older ones are void
     double left = 0;       ///< seconds at speed 1
@@ -78,6 +91,7 @@ private:
   struct Link {
     double capacity = 1;
     std::vector<int> bundles; ///< bundles that move
+    int flows = 0;            ///< port flows among these
     int64_t seen = 0;
     // Used while speeds are computed:
     double left = 0; ///< capacity that is not assigned yet
@@ -94,6 +108,10 @@ private:
   Route findRoute(const PlannedTransfer &transfer) const;
   void findNodes(Route &route, const PlannedTransfer &transfer) const;
   int routeOf(const PlannedTransfer &transfer);
+  int routeOfPort(int port);
+  int numberOf(Route route);
+  int newBundle(int transfer, int route, double left, double latency,
+                double time);
   bool isAllTaken() const { return taken_ < 0; }
   void join(int index);
   void leave(int index);
@@ -102,16 +120,21 @@ private:
   void deal();
   /// Collects into `members_` and `shared_` all that is joined with touched links.
   void collect();
+  /// Computes them where only port flows slow others.
+  void halve();
   void fix(int index, double speed);
+  void setSpeed(int index, double speed);
   void schedule(int index, double time);
   void dropVoid();
 
   const PlanWork &work_;
-  const bool sharesNodes_;
+  const Sharing sharing_;
   std::vector<Link> links_; ///< four for each device, then two for each node
   std::vector<Route> routes_;
   std::map<Route, int> routeNumbers_;
   std::vector<int> routeOfLine_; ///< -1: not looked up yet
+  std::vector<int> routeOfPort_; ///< -1: not looked up yet
+  std::vector<int> flowOf_;      ///< bundle of each port's flow
   std::vector<int> newest_;      ///< bundle of each route
   std::vector<Bundle> bundles_;
   std::vector<int> unused_; ///< free entries of `bundles_`

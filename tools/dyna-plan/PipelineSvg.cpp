@@ -52,9 +52,13 @@ Colour colourOf(const Instruction &i) {
   case Pass::Update:
     return Update;
   case Pass::None:
-    return None;
+    break;
   }
-  return None;
+  const ExchangeKind kind = exchangeOf(i.op).kind;
+  return kind == ExchangeKind::ValueSwitch ||
+                 kind == ExchangeKind::GradientSwitch
+             ? Switch
+             : None;
 }
 
 /// 1, 2 or 5 times a power of ten, about an eighth of the whole.
@@ -158,22 +162,17 @@ PipelineSvg::barsOf(const plan::RankProgram &program, const RankTimes &times,
   return bars;
 }
 
-void PipelineSvg::add(const std::string &title,
-                      const std::vector<PlayedPhase> &phases) {
+void PipelineSvg::add(const std::string &title, const PlayedStep &played) {
   Panel &panel = panels_.emplace_back();
   panel.title = title;
-  panel.rows.resize(phases.front().graph->graph->ranks());
-  for (const PlayedPhase &phase : phases) {
-    addSwitch(panel, phase.switches.valueSeconds);
-    addPhase(panel, phase.number < 0 ? "" : phase.graph->name,
+  for (const PlayedPhase &phase : played.phases)
+    addPhase(panel, played.areNamed ? phase.graph->name : "", phase.begin,
              *phase.graph->graph, phase.phase->plan, phase.times);
-    addSwitch(panel, phase.switches.gradientSeconds);
-  }
 }
 
 void PipelineSvg::addPhase(Panel &panel, const std::string &strategy,
-                           const ExecutableGraph &graph, const plan::Plan &plan,
-                           const PlanTimes &times) {
+                           double begin, const ExecutableGraph &graph,
+                           const plan::Plan &plan, const PlanTimes &times) {
   const double end = endOfMicroBatches(plan, times);
   panel.rows.resize(plan.rankCount());
   for (int rank = 0; rank < plan.rankCount(); ++rank) {
@@ -185,22 +184,18 @@ void PipelineSvg::addPhase(Panel &panel, const std::string &strategy,
         strategy.empty() ? "" : strategy + ": ", place.stage, place.replica);
     std::vector<Bar> bars =
         barsOf(plan.ranks[rank], times.ranks[rank], 1e-9 * times.makespan);
-    fillBehind(bars, end, times.makespan);
+    // Behind the end of its phase a rank is in the next one.
+    const auto &own = times.ranks[rank].instructions;
+    fillBehind(bars, end,
+               strategy.empty() || own.empty() ? times.makespan
+                                               : own.back().end);
     for (Bar &bar : bars) {
-      bar.begin += panel.makespan;
-      bar.end += panel.makespan;
+      bar.begin += begin;
+      bar.end += begin;
       row.bars.push_back(bar);
     }
   }
-  panel.makespan += times.makespan;
-}
-
-void PipelineSvg::addSwitch(Panel &panel, double seconds) {
-  if (seconds <= 0)
-    return;
-  for (Row &row : panel.rows)
-    row.bars.push_back({Switch, -1, panel.makespan, panel.makespan + seconds});
-  panel.makespan += seconds;
+  panel.makespan = std::max(panel.makespan, begin + times.makespan);
 }
 
 /// Where no micro-batch is left anywhere, what is no update is an exchange, or

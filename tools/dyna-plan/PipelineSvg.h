@@ -17,9 +17,8 @@ namespace dyna {
 /// with its number, by colour; what stays grey is idle.
 class PipelineSvg {
 public:
-  /// Adds a step: its phases from left to right, each between its switches, in which
-  /// nothing else goes on. `title` is plain text.
-  void add(const std::string &title, const std::vector<PlayedPhase> &phases);
+  /// Adds a step. Bars of switches are waits for them. `title` is plain text.
+  void add(const std::string &title, const PlayedStep &played);
   std::string finish() const;
 
 private:
@@ -40,12 +39,11 @@ private:
   };
   static std::vector<Bar> barsOf(const plan::RankProgram &program,
                                  const RankTimes &times, double gap);
-  /// Behind what the panel has; `strategy` names what the rows' places are of,
-  /// where there are several.
-  static void addPhase(Panel &panel, const std::string &strategy,
+  /// Adds a phase that begins at `begin`. `strategy` names the strategy of the rows'
+  /// places if there are several.
+  static void addPhase(Panel &panel, const std::string &strategy, double begin,
                        const ExecutableGraph &graph, const plan::Plan &plan,
                        const PlanTimes &times);
-  static void addSwitch(Panel &panel, double seconds);
 
   static void fillBehind(std::vector<Bar> &bars, double begin, double makespan);
 

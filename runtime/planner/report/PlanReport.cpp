@@ -99,6 +99,7 @@ void PlanReport::add(const PlanReport &other) {
         std::max(stages[s].peakBytes, other.stages[s].peakBytes);
   }
   switchSeconds += other.switchSeconds;
+  switchAloneSeconds += other.switchAloneSeconds;
   switchBytes += other.switchBytes;
   for (const auto &phase : other.phases) {
     auto own =
@@ -141,8 +142,9 @@ std::string PlanReport::json(const std::string &name) const {
         formatText("\"plan_seconds\": %.6g, \"longest_plan_seconds\": %.6g, ",
                    planSeconds, longestPlanSeconds);
   if (!phases.empty() || switchBytes > 0)
-    text += formatText("\"switch_seconds\": %.9g, \"switch_bytes\": %d, ",
-                       switchSeconds, switchBytes);
+    text += formatText("\"switch_seconds\": %.9g, \"switch_alone_seconds\": "
+                       "%.9g, \"switch_bytes\": %d, ",
+                       switchSeconds, switchAloneSeconds, switchBytes);
   if (phases.empty())
     return text + stagesJson() + "}";
   text += rankBytesJson() + ", \"phases\": [";
@@ -366,9 +368,10 @@ static std::string describePhases(const PlanReport &report) {
             static_cast<double>(phase.switchBytes) / steps)),
         formatBytes(phase.peakBytes()));
   return text +
-         formatText("  of a step %.6g s are switches, in which ranks "
-                    "send %s to others\n",
+         formatText("  a rank waits at most %.6g s of a step for switches, "
+                    "which alone take %.6g s; ranks send %s to others\n",
                     report.switchSeconds / steps,
+                    report.switchAloneSeconds / steps,
                     formatBytes(static_cast<int64_t>(
                         static_cast<double>(report.switchBytes) / steps)));
 }

@@ -65,11 +65,14 @@ struct PlanReport {
   /// None of a step of several graphs, each of which has its own.
   std::vector<Stage> stages;
   /// Of such a step: each phase, by its strategy; of several steps, those of one
-  /// strategy added up. `seconds` of a phase are without the switches around it.
+  /// strategy added up. Seconds of phases may overlap.
   std::vector<std::pair<std::string, PlanReport>> phases;
-  /// Of all switches of a step, and of a phase of those around it.
+  /// Seconds in instructions of switches, of the rank that is longest in them. For a
+  /// phase these are the switches of its values and gradients.
   double switchSeconds = 0;
-  int64_t switchBytes = 0; ///< that all ranks send to others
+  /// Durations of these switches if nothing else happens, added up.
+  double switchAloneSeconds = 0;
+  int64_t switchBytes = 0; ///< bytes that all ranks send to others by switches
 
   /// The largest of the bounds that hold: no plan of these micro-batches takes less.
   /// Phases may overlap, so that their pipelines' bounds do not add up.

@@ -26,9 +26,9 @@
 #define DYNA_RUNTIME_PLANNER_STRATEGYCANDIDATES_H
 
 #include "runtime/plan/graph/SwitchTable.h"
+#include "runtime/planner/estimate/SwitchEstimate.h"
 #include "runtime/planner/graph/RankMemory.h"
 #include "runtime/planner/search/StrategySearch.h"
-#include "runtime/planner/search/SwitchEstimate.h"
 
 #include <array>
 #include <chrono>

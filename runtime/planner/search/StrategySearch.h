@@ -25,6 +25,7 @@
 
 #include "runtime/base/Status.h"
 #include "runtime/planner/estimate/PhaseEstimate.h"
+#include "runtime/planner/estimate/SwitchEstimate.h"
 
 #include <cstdint>
 #include <vector>
@@ -52,14 +53,6 @@ private:
   std::vector<int64_t> lengths_;         ///< ascending
   std::vector<double> tokens_, squares_; ///< of all before
   double samplesPerStep_;
-};
-
-/// Home's phase is the last one (Orchestrate.h): values go from phase to phase, or
-/// from home, and the gradients of each straight home.
-enum class SwitchKind {
-  First,     ///< values, from what home updated
-  Next,      ///< values, from the phase before
-  Gradients, ///< to where home updates them
 };
 
 /// What the candidates take. Seconds may be infinite, where memory has no room.

@@ -23,8 +23,8 @@
 #define DYNA_RUNTIME_PLANNER_PLANSWITCH_H
 
 #include "runtime/plan/graph/SwitchPlan.h"
-#include "runtime/planner/switch/SwitchNetwork.h"
 #include "runtime/planner/switch/SwitchOptions.h"
+#include "runtime/sim/SwitchNetwork.h"
 
 namespace dyna {
 

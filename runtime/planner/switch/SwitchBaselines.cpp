@@ -4,6 +4,7 @@
 
 #include "runtime/planner/switch/SwitchBaselines.h"
 
+#include "runtime/planner/switch/PortLoads.h"
 #include "runtime/planner/switch/routes/Buckets.h"
 
 #include <algorithm>

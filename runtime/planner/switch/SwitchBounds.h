@@ -19,8 +19,8 @@
 #ifndef DYNA_RUNTIME_PLANNER_SWITCHBOUNDS_H
 #define DYNA_RUNTIME_PLANNER_SWITCHBOUNDS_H
 
-#include "runtime/planner/switch/SwitchNetwork.h"
 #include "runtime/planner/switch/routes/Lots.h"
+#include "runtime/sim/SwitchNetwork.h"
 
 #include <algorithm>
 

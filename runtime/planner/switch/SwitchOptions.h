@@ -5,6 +5,8 @@
 #ifndef DYNA_RUNTIME_PLANNER_SWITCHOPTIONS_H
 #define DYNA_RUNTIME_PLANNER_SWITCHOPTIONS_H
 
+#include "runtime/sim/SwitchNetwork.h"
+
 #include <cstdint>
 
 namespace dyna {
@@ -16,7 +18,7 @@ struct SwitchOptions {
   int64_t bucketTransfers = 4096;
   /// Bytes that a rank may send, or receive, at one time: in buckets that it has begun
   /// and not ended. A larger bucket goes alone.
-  int64_t bytesUnderWay = 8 * bucketBytes;
+  int64_t bytesUnderWay = kBytesUnderWay;
   /// Bytes below which a box is not cut for the sake of balance.
   int64_t smallestPiece = int64_t{256} << 10;
   /// Times that all ways are sought anew.

@@ -11,7 +11,7 @@
 #define DYNA_TEST_RUNTIME_PLANNER_MODELSWITCHES_H
 
 #include "runtime/plan/graph/SwitchPlan.h"
-#include "runtime/planner/switch/SwitchNetwork.h"
+#include "runtime/sim/SwitchNetwork.h"
 #include "test/runtime/planner/Draw.h"
 
 #include <string>

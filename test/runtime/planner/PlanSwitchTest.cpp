@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/planner/switch/PlanSwitch.h"
+#include "runtime/planner/switch/PortLoads.h"
 #include "runtime/planner/switch/SwitchBaselines.h"
 #include "runtime/planner/switch/SwitchBounds.h"
 #include "runtime/planner/switch/SwitchTimes.h"

@@ -7,7 +7,7 @@
 
 #include "runtime/plan/graph/SwitchPlan.h"
 #include "runtime/planner/switch/PlanSwitch.h"
-#include "runtime/planner/switch/SwitchNetwork.h"
+#include "runtime/sim/SwitchNetwork.h"
 #include "test/runtime/planner/Draw.h"
 
 #include <string>

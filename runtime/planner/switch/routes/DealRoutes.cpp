@@ -4,7 +4,7 @@
 
 #include "runtime/planner/switch/routes/DealRoutes.h"
 
-#include "runtime/planner/switch/SwitchTimes.h"
+#include "runtime/planner/switch/PortLoads.h"
 #include "runtime/planner/switch/routes/Buckets.h"
 
 #include <algorithm>

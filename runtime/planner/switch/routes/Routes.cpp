@@ -4,7 +4,7 @@
 
 #include "runtime/planner/switch/routes/Routes.h"
 
-#include "runtime/planner/switch/SwitchTimes.h"
+#include "runtime/planner/switch/PortLoads.h"
 
 #include <algorithm>
 #include <cassert>

@@ -32,8 +32,8 @@
 #ifndef DYNA_RUNTIME_PLANNER_SWITCHES_ROUTES_H
 #define DYNA_RUNTIME_PLANNER_SWITCHES_ROUTES_H
 
-#include "runtime/planner/switch/SwitchNetwork.h"
 #include "runtime/planner/switch/routes/Lots.h"
+#include "runtime/sim/SwitchNetwork.h"
 
 #include <vector>
 

@@ -18,11 +18,18 @@
 
 #include "runtime/cost/Cluster.h"
 #include "runtime/plan/graph/ExecutableGraph.h"
-#include "runtime/planner/search/StrategySearch.h"
 
 #include <vector>
 
 namespace dyna {
+
+/// Home's phase is the last one (Orchestrate.h): values go from phase to phase, or
+/// from home, and the gradients of each straight home.
+enum class SwitchKind {
+  First,     ///< values, from what home updated
+  Next,      ///< values, from the phase before
+  Gradients, ///< to where home updates them
+};
 
 /// Where a graph's parameters lie, as far as switches depend on it.
 class SwitchLayout {

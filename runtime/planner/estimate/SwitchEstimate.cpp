@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/search/SwitchEstimate.h"
+#include "runtime/planner/estimate/SwitchEstimate.h"
 
 #include "runtime/planner/switch/routes/Lots.h"
 

@@ -145,9 +145,10 @@ double SwitchEstimator::seconds(SwitchKind kind, const SwitchLayout &from,
     SwitchTensor &tensor = tensors.emplace_back();
     tensor.elementBytes = perElement;
     tensor.delivery = once ? Delivery::Once : Delivery::All;
-    // What is updated is what is valid then, and where gradients are wanted.
-    tensor.from = kind == SwitchKind::First ? before.current : before.boxes;
-    tensor.to = once ? behind.current : behind.boxes;
+    // With ZeRO a rank has the rows that it updates, and the gradients that it reduced.
+    tensor.from = kind == SwitchKind::Next ? before.boxes : before.current;
+    // Home adds gradients to those of any rank that has the parameter.
+    tensor.to = behind.boxes;
   }
   auto lots = switches::findLots(tensors);
   // Of a model's parameters each rank of a graph has a part, all of them all.

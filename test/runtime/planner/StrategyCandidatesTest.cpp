@@ -236,8 +236,8 @@ double secondsOf(SwitchKind kind, const ExecutableGraph &from,
            box.begin[1] <= column && column < box.begin[1] + box.size[1];
   };
   for (int p = 0; p < model.parameters(); ++p) {
-    auto has = kind == SwitchKind::First ? from.currentBoxes(p) : from.boxes(p);
-    auto needs = once ? to.currentBoxes(p) : to.boxes(p);
+    auto has = kind == SwitchKind::Next ? from.boxes(p) : from.currentBoxes(p);
+    auto needs = to.boxes(p);
     const auto bytes = static_cast<double>(
         elementBytes(once ? model.gradientType() : model.computeType(p)));
     for (int64_t row = 0; row < model.rows(p); ++row)

@@ -1,0 +1,196 @@
+//===- EstimatesTest.cpp - Compares estimates with the simulator ---------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Searches go by estimates (runtime/planner/estimate). Each estimate is compared with
+// the simulator over a grid of models, clusters, strategies and lengths. The bands are
+// what was measured here, with a little to spare. docs/planner.md states them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/estimate/PhaseEstimate.h"
+#include "runtime/planner/estimate/SwitchEstimate.h"
+#include "runtime/planner/switch/SwitchTimes.h"
+#include "test/runtime/sim/JoinedSteps.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace dyna;
+
+namespace {
+
+struct Grid {
+  std::vector<Model> models;
+  std::vector<std::string> clusters;
+};
+
+const Grid &grid() {
+  static const Grid all = [] {
+    Grid grid;
+    for (const auto &[hidden, blocks] : {std::pair(12, 3), {48, 6}}) {
+      TinyOptions options;
+      options.hidden = hidden;
+      options.blocks = blocks;
+      options.degrees = {{2, false}, {4, false}};
+      grid.models.push_back(*Model::create(tinyManifest(options)));
+    }
+    // One fast node; two nodes, of which the links between are 8 times slower.
+    for (const auto &[perNode, between] : {std::pair(4, 1e9), {2, 1.25e8}})
+      grid.clusters.push_back(formatText(
+          "cluster { devices_per_node: %d inside { latency_seconds: 1e-7 "
+          "bytes_per_second: 1e9 } between { latency_seconds: 2e-7 "
+          "bytes_per_second: %g } }\n",
+          perNode, between));
+    return grid;
+  }();
+  return all;
+}
+
+/// A call takes 10 us, 0.1 us a token and 0.2 ns a pair, divided among the shards.
+CostModel costsOf(const Model &model, const std::string &cluster) {
+  std::string text = cluster;
+  for (const char *kind : {"embedding", "block", "head"})
+    for (int tp : {1, 2, 4})
+      for (auto [direction, factor] :
+           {std::pair("FORWARD", 1.0), {"BACKWARD", 2.0}, {"UPDATE", 0.1}}) {
+        text += formatText("entries { kind: \"%s\" tp: %d direction: %s\n",
+                           kind, tp, direction);
+        for (int64_t tokens : {16, 256, 1024})
+          for (int64_t length : {16, 256, 1024})
+            if (length <= tokens) {
+              const int64_t pairs = tokens / length * length * (length + 1) / 2;
+              const double work = 1e-7 * static_cast<double>(tokens) +
+                                  (std::string(kind) == "block" ? 2e-10 : 0) *
+                                      static_cast<double>(pairs);
+              text +=
+                  formatText("points { tokens: %d pairs: %d seconds: %g }\n",
+                             tokens, pairs, factor * (1e-5 + work / tp));
+            }
+        text += "}\n";
+      }
+  return *CostModel::create(model, *CostTable::parse(text, "costs"));
+}
+
+std::vector<std::string> strategiesOf(const Model &model) {
+  const int layers = model.layers();
+  return {"dp=4",
+          "dp=4,zero=1",
+          "dp=2,tp=2",
+          "tp=4",
+          formatText("tp=2,pp=2,layers=%d+%d", layers - layers / 2, layers / 2),
+          formatText("dp=2,pp=2,layers=%d+%d,zero=1", layers - layers / 2,
+                     layers / 2)};
+}
+
+/// Estimates over what they are of.
+class Errors {
+public:
+  void add(double estimate, double simulated) {
+    ratios_.push_back(estimate / simulated);
+  }
+  double least() const {
+    return *std::min_element(ratios_.begin(), ratios_.end());
+  }
+  double most() const {
+    return *std::max_element(ratios_.begin(), ratios_.end());
+  }
+  double mean() const {
+    double sum = 0;
+    for (double ratio : ratios_)
+      sum += std::abs(ratio - 1);
+    return sum / static_cast<double>(ratios_.size());
+  }
+  size_t count() const { return ratios_.size(); }
+  std::string text() const {
+    return formatText("%d cases, %.3f to %.3f times, off by %.3f in the mean",
+                      count(), least(), most(), mean());
+  }
+
+private:
+  std::vector<double> ratios_;
+};
+
+// An estimate of a switch is a lower bound: bytes over the ports of cuts. Latencies,
+// hops that are waited for, and ports that are not evenly full come on top. The largest
+// errors are those of switches that take only some latencies.
+TEST(Estimates, OfSwitchesAreBelowTheSimulator) {
+  Errors errors;
+  for (const Model &model : grid().models)
+    for (const std::string &cluster : grid().clusters) {
+      const CostModel costs = costsOf(model, cluster);
+      const SwitchEstimator estimator(model, costs.cluster());
+      const SwitchNetwork network = networkOf(costs.cluster(), 4);
+      std::vector<ExecutableGraph> graphs;
+      for (const std::string &text : strategiesOf(model))
+        graphs.push_back(*ExecutableGraph::create(model, *parseStrategy(text)));
+      SwitchOptions options;
+      options.bucketBytes = 4096;
+      for (const ExecutableGraph &from : graphs)
+        for (const ExecutableGraph &to : graphs) {
+          if (&from == &to)
+            continue;
+          for (const auto kind : {SwitchKind::First, SwitchKind::Gradients}) {
+            const auto tensors = kind == SwitchKind::First
+                                     ? valueTensors(from, nullptr, to)
+                                     : gradientTensors(from, to);
+            auto plan = planSwitch(tensors, network, options);
+            ASSERT_TRUE(plan.isOk()) << plan.status().message();
+            const double estimate =
+                estimator.seconds(kind, SwitchLayout(from), SwitchLayout(to));
+            const double simulated = timesOf(tensors, *plan, network).seconds;
+            if (simulated > 1e-5)
+              errors.add(estimate, simulated);
+          }
+        }
+    }
+  RecordProperty("errors", errors.text());
+  SCOPED_TRACE(errors.text());
+  EXPECT_GT(errors.count(), 60u);
+  EXPECT_GT(errors.least(), 0.45);
+  EXPECT_LE(errors.most(), 1);
+  EXPECT_LT(errors.mean(), 0.15);
+}
+
+std::vector<int64_t> drawLengths(Draw &draw, int count, int64_t longest) {
+  std::vector<int64_t> lengths;
+  for (int i = 0; i < count; ++i)
+    lengths.push_back(std::min<int64_t>(
+        longest, static_cast<int64_t>(std::exp(
+                     2 + 5 * static_cast<double>(draw.below(1000)) / 1000))));
+  return lengths;
+}
+
+// An estimate of a step adds up phases, switches alone and the update. Overlap makes it
+// too long. Uneven micro-batches of few samples make it too short.
+TEST(Estimates, OfStepsAreNearTheSimulator) {
+  Errors errors;
+  Draw draw(3);
+  for (const Model &model : grid().models)
+    for (const std::string &cluster : grid().clusters) {
+      const CostModel costs = costsOf(model, cluster);
+      const SwitchNetwork network = networkOf(costs.cluster(), 4);
+      const auto strategies = strategiesOf(model);
+      for (size_t a = 0; a < strategies.size(); ++a)
+        for (size_t b = 0; b < strategies.size(); ++b) {
+          if (a == b)
+            continue;
+          SwitchOptions options;
+          options.bucketBytes = 4096;
+          const JoinedStep joined(
+              costs, {strategies[a], strategies[b]},
+              {drawLengths(draw, 40, 256), drawLengths(draw, 10, 512)}, options,
+              512);
+          errors.add(joined.estimate(),
+                     playPlan(PlanWork(joined.planned()))->makespan);
+        }
+    }
+  RecordProperty("errors", errors.text());
+  SCOPED_TRACE(errors.text());
+  EXPECT_GT(errors.count(), 100u);
+  EXPECT_GT(errors.least(), 0.77);
+  EXPECT_LT(errors.most(), 1.08);
+  EXPECT_LT(errors.mean(), 0.05);
+}
+
+} // namespace

@@ -167,17 +167,26 @@ def Exec_MicroBatchOp : Exec_Op<"micro_batch", [HasParent<"PlanOp">]> {
   let summary = "Samples that pass the layers together.";
   let description = [{
     Micro-batches are numbered in the order of the plan. A segment begins at the first
-    token of its sample unless `begin` says otherwise.
+    token of its sample unless `begin` says otherwise. Its tokens are those of stream 0 unless
+    `stream` says otherwise. Its keys are its own tokens and all earlier ones of its sample, unless
+    `key_stream`, `key_begin` and `key_end` say otherwise.
+
+    `streams` has a number for each segment. `keys` has three: stream, begin and end, where -1 is the
+    end of the segment's own tokens.
 
     Constraints:
-    - (MICROBATCH1) there are as many begins and lengths as samples.
-    - (MICROBATCH2) no number is negative.
+    - (MICROBATCH1) there are as many begins and lengths as samples, as many streams or none, and
+      three times as many numbers in `keys` or none.
+    - (MICROBATCH2) no number is negative but -1 as end of keys, and streams have 31 bits.
+    - (MICROBATCH3) `streams` and `keys` are left out if they say nothing else than the default.
 
     Example: `exec.micro_batch replica 1 [sample 3 length 30, sample 0 begin 8 length 5]`
   }];
   let arguments = (ins I32Attr:$replica, DenseI64ArrayAttr:$samples, DenseI64ArrayAttr:$begins,
-                       DenseI64ArrayAttr:$lengths);
-  let assemblyFormat = "`replica` custom<Index>($replica) custom<Segments>($samples, $begins, $lengths) attr-dict";
+                       DenseI64ArrayAttr:$lengths, OptionalAttr<DenseI64ArrayAttr>:$streams,
+                       OptionalAttr<DenseI64ArrayAttr>:$keys);
+  let assemblyFormat = "`replica` custom<Index>($replica) "
+                       "custom<Segments>($samples, $begins, $lengths, $streams, $keys) attr-dict";
   let hasVerifier = 1;
 }
 

@@ -4,10 +4,13 @@
 
 #include "dialects/exec/Exec.h"
 #include "mlir/IR/Builders.h"
+#include "runtime/plan/program/Plan.h"
 #include "llvm/Support/Format.h"
 
 using namespace mlir;
 using namespace mlir::exec;
+
+namespace plan = ::dyna::plan;
 
 /// A number without the type of its attribute.
 static ParseResult parseNumberOf(OpAsmParser &parser, IntegerAttr &number,
@@ -54,22 +57,39 @@ static void printHash(OpAsmPrinter &printer, Operation *, IntegerAttr hash) {
                               /*Upper=*/true);
 }
 
-/// `[sample 3 length 30, sample 0 begin 8 length 5]`.
-static ParseResult parseSegments(OpAsmParser &parser,
-                                 DenseI64ArrayAttr &samples,
-                                 DenseI64ArrayAttr &begins,
-                                 DenseI64ArrayAttr &lengths) {
-  SmallVector<int64_t> sample, begin, length;
+/// Parses `[sample 3 length 30, sample 0 stream 1 begin 8 length 5 key_stream 2
+/// key_begin 4 key_end 9]`.
+static ParseResult
+parseSegments(OpAsmParser &parser, DenseI64ArrayAttr &samples,
+              DenseI64ArrayAttr &begins, DenseI64ArrayAttr &lengths,
+              DenseI64ArrayAttr &streams, DenseI64ArrayAttr &keys) {
+  SmallVector<int64_t> sample, begin, length, stream, key;
+  bool hasBegin = false, hasStream = false, hasKeys = false;
+  // `number` is the default. Defaults that are written count as left out.
+  auto parseOptional = [&](StringRef keyword, int64_t &number,
+                           bool &hasOther) -> ParseResult {
+    const int64_t usual = number;
+    if (succeeded(parser.parseOptionalKeyword(keyword)) &&
+        parser.parseInteger(number))
+      return failure();
+    hasOther |= number != usual;
+    return success();
+  };
   auto parseSegment = [&]() -> ParseResult {
     begin.push_back(0);
+    stream.push_back(0);
+    key.append({0, 0, plan::Segment::ownEnd});
     if (parser.parseKeyword("sample") ||
-        parser.parseInteger(sample.emplace_back()))
+        parser.parseInteger(sample.emplace_back()) ||
+        parseOptional("stream", stream.back(), hasStream) ||
+        parseOptional("begin", begin.back(), hasBegin) ||
+        parser.parseKeyword("length") ||
+        parser.parseInteger(length.emplace_back()))
       return failure();
-    if (succeeded(parser.parseOptionalKeyword("begin")) &&
-        parser.parseInteger(begin.back()))
-      return failure();
-    return failure(parser.parseKeyword("length") ||
-                   parser.parseInteger(length.emplace_back()));
+    int64_t *own = key.end() - 3;
+    return failure(parseOptional("key_stream", own[0], hasKeys) ||
+                   parseOptional("key_begin", own[1], hasKeys) ||
+                   parseOptional("key_end", own[2], hasKeys));
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
                                      parseSegment))
@@ -78,22 +98,35 @@ static ParseResult parseSegments(OpAsmParser &parser,
   samples = builder.getDenseI64ArrayAttr(sample);
   begins = builder.getDenseI64ArrayAttr(begin);
   lengths = builder.getDenseI64ArrayAttr(length);
+  if (hasStream)
+    streams = builder.getDenseI64ArrayAttr(stream);
+  if (hasKeys)
+    keys = builder.getDenseI64ArrayAttr(key);
   return success();
 }
 
 static void printSegments(OpAsmPrinter &printer, Operation *,
                           DenseI64ArrayAttr samples, DenseI64ArrayAttr begins,
-                          DenseI64ArrayAttr lengths) {
+                          DenseI64ArrayAttr lengths, DenseI64ArrayAttr streams,
+                          DenseI64ArrayAttr keys) {
+  auto printUnless = [&](int64_t usual, const char *word, int64_t number) {
+    if (number != usual)
+      printer << word << number;
+  };
   printer << '[';
-  llvm::interleaveComma(llvm::zip(samples.asArrayRef(), begins.asArrayRef(),
-                                  lengths.asArrayRef()),
-                        printer, [&](auto segment) {
-                          auto [sample, begin, length] = segment;
-                          printer << "sample " << sample;
-                          if (begin != 0)
-                            printer << " begin " << begin;
-                          printer << " length " << length;
-                        });
+  llvm::interleaveComma(
+      llvm::seq<int64_t>(samples.size()), printer, [&](int64_t at) {
+        printer << "sample " << samples[at];
+        if (streams)
+          printUnless(0, " stream ", streams[at]);
+        printUnless(0, " begin ", begins[at]);
+        printer << " length " << lengths[at];
+        if (!keys)
+          return;
+        printUnless(0, " key_stream ", keys[3 * at]);
+        printUnless(0, " key_begin ", keys[3 * at + 1]);
+        printUnless(plan::Segment::ownEnd, " key_end ", keys[3 * at + 2]);
+      });
   printer << ']';
 }
 

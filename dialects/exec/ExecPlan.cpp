@@ -8,6 +8,8 @@
 using namespace mlir;
 using namespace mlir::exec;
 
+namespace plan = ::dyna::plan;
+
 static LogicalResult verifyNotNegative(Operation *op, StringRef name,
                                        int64_t value) {
   if (value >= 0)
@@ -110,6 +112,34 @@ LogicalResult PlanOp::verifyRegions() {
   return success();
 }
 
+static LogicalResult verifyKeys(MicroBatchOp op) {
+  // MICROBATCH2
+  auto isStream = [](int64_t number) {
+    return number >= 0 && number <= std::numeric_limits<int32_t>::max();
+  };
+  const ArrayRef<int64_t> streams =
+      op.getStreams().value_or(ArrayRef<int64_t>());
+  const ArrayRef<int64_t> keys = op.getKeys().value_or(ArrayRef<int64_t>());
+  bool isInRange = llvm::all_of(streams, isStream), isUsual = true;
+  for (size_t at = 0; at < keys.size(); at += 3) {
+    isInRange &= isStream(keys[at]) && keys[at + 1] >= 0 &&
+                 keys[at + 2] >= plan::Segment::ownEnd &&
+                 keys[at + 2] < std::numeric_limits<int64_t>::max();
+    isUsual &= keys[at] == 0 && keys[at + 1] == 0 &&
+               keys[at + 2] == plan::Segment::ownEnd;
+  }
+  if (!isInRange)
+    return op.emitOpError()
+           << "expects streams of 31 bits and keys that are not negative";
+  // MICROBATCH3
+  if ((op.getKeys() && isUsual) ||
+      (op.getStreams() &&
+       llvm::all_of(streams, [](int64_t stream) { return stream == 0; })))
+    return op.emitOpError()
+           << "expects streams and keys to be left out if all are the default";
+  return success();
+}
+
 LogicalResult MicroBatchOp::verify() {
   // MICROBATCH1
   if (getBegins().size() != getSamples().size() ||
@@ -118,6 +148,13 @@ LogicalResult MicroBatchOp::verify() {
                          << getSamples().size() << " samples, but got "
                          << getBegins().size() << " and "
                          << getLengths().size();
+  const size_t segments = getSamples().size();
+  if ((getStreams() && getStreams()->size() != segments) ||
+      (getKeys() && getKeys()->size() != 3 * segments))
+    return emitOpError()
+           << "expects a stream and three numbers of keys for each "
+              "of "
+           << segments << " samples";
   // MICROBATCH2
   if (failed(verifyNotNegative(*this, "replica",
                                static_cast<int32_t>(getReplica()))))
@@ -129,7 +166,7 @@ LogicalResult MicroBatchOp::verify() {
                << "expects samples, begins and lengths not to be negative, "
                   "but got "
                << value;
-  return success();
+  return verifyKeys(*this);
 }
 
 LogicalResult RankOp::verifyRegions() {

@@ -17,14 +17,22 @@ namespace plan = ::dyna::plan;
 
 static void importMicroBatch(OpBuilder &builder, Location location,
                              const plan::MicroBatch &microBatch) {
-  SmallVector<int64_t> samples, begins, lengths;
+  SmallVector<int64_t> samples, begins, lengths, streams, keys;
+  bool hasStream = false, hasKeys = false;
   for (const plan::Segment &segment : microBatch.segments) {
     samples.push_back(segment.sample);
     begins.push_back(segment.begin);
     lengths.push_back(segment.length);
+    streams.push_back(segment.stream);
+    hasStream |= segment.stream != 0;
+    keys.append({segment.keyStream, segment.keyBegin, segment.keyEnd});
+    hasKeys |= segment.keyStream != 0 || segment.keyBegin != 0 ||
+               segment.keyEnd != plan::Segment::ownEnd;
   }
-  MicroBatchOp::create(builder, location, microBatch.replica, samples, begins,
-                       lengths);
+  MicroBatchOp::create(
+      builder, location, microBatch.replica, samples, begins, lengths,
+      hasStream ? builder.getDenseI64ArrayAttr(streams) : DenseI64ArrayAttr(),
+      hasKeys ? builder.getDenseI64ArrayAttr(keys) : DenseI64ArrayAttr());
 }
 
 static void importInstruction(OpBuilder &builder, Location location,
@@ -141,8 +149,18 @@ plan::Plan mlir::exec::exportPlan(PlanOp op) {
     plan::MicroBatch &microBatch = plan.microBatches.emplace_back();
     microBatch.replica = static_cast<int32_t>(item.getReplica());
     for (auto [sample, begin, length] : llvm::zip_equal(
-             item.getSamples(), item.getBegins(), item.getLengths()))
-      microBatch.segments.push_back({sample, begin, length});
+             item.getSamples(), item.getBegins(), item.getLengths())) {
+      const size_t at = microBatch.segments.size();
+      plan::Segment &segment = microBatch.segments.emplace_back(
+          plan::Segment{sample, begin, length});
+      if (auto streams = item.getStreams())
+        segment.stream = static_cast<int32_t>((*streams)[at]);
+      if (auto keys = item.getKeys()) {
+        segment.keyStream = static_cast<int32_t>((*keys)[3 * at]);
+        segment.keyBegin = (*keys)[3 * at + 1];
+        segment.keyEnd = (*keys)[3 * at + 2];
+      }
+    }
   }
   for (auto rank : op.getOps<RankOp>()) {
     plan::RankProgram &program = plan.ranks.emplace_back();

@@ -145,7 +145,7 @@ StatusOr<Staging> stage(const Model &model, const plan::MicroBatch &microBatch,
       staging.load.targets += target != ignoreTarget;
     }
     staging.longestQuery = std::max(staging.longestQuery, length);
-    staging.longestKey = std::max(staging.longestKey, length);
+    staging.longestKey = std::max(staging.longestKey, segment.keys().length);
     row += length;
   }
   addTables(staging);

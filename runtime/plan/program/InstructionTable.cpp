@@ -218,6 +218,16 @@ bool plan::operator==(const Instruction &a, const Instruction &b) {
          a.places == b.places;
 }
 
+bool plan::operator==(const Segment &a, const Segment &b) {
+  return a.sample == b.sample && a.stream == b.stream &&
+         a.queries() == b.queries() && a.keyStream == b.keyStream &&
+         a.keys() == b.keys();
+}
+
+bool plan::operator==(const MicroBatch &a, const MicroBatch &b) {
+  return a.replica == b.replica && a.segments == b.segments;
+}
+
 bool plan::operator==(const PhasePlaces &a, const PhasePlaces &b) {
   return a.dynamic == b.dynamic && a.values == b.values &&
          a.gradients == b.gradients && a.valueTransit == b.valueTransit &&

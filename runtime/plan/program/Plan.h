@@ -16,6 +16,7 @@
 #define DYNA_RUNTIME_PLAN_PLAN_H
 
 #include "runtime/abi/Abi.h"
+#include "runtime/base/Load.h"
 
 #include <array>
 #include <cstdint>
@@ -32,16 +33,37 @@ enum Recompute : int32_t {
 };
 constexpr int Recompute_MAX = RECOMPUTE_FULL;
 
+/// Tokens of one sample that pass the layers together, and the keys that they look at.
+/// Today one stream and whole samples are legal (P2 in PlanVerifier.h).
 struct Segment {
+  /// `keyEnd` of keys that end with the segment's own last token.
+  static constexpr int64_t ownEnd = -1;
+
   int64_t sample = 0; ///< index in the mini-batch
   int64_t begin = 0;  ///< first token of the sample
   int64_t length = 0;
+  /// Stream that the tokens belong to. Streams are numbered; a decoder has stream 0.
+  int32_t stream = 0;
+  /// Stream, first token and end of the keys. By default they are the tokens of the
+  /// segment and all earlier ones of its sample.
+  int32_t keyStream = 0;
+  int64_t keyBegin = 0;
+  int64_t keyEnd = ownEnd;
+
+  TokenRange queries() const { return {begin, length}; }
+  TokenRange keys() const {
+    return {keyBegin, (keyEnd == ownEnd ? begin + length : keyEnd) - keyBegin};
+  }
 };
+
+/// Returns true if both name the same tokens and the same keys.
+bool operator==(const Segment &a, const Segment &b);
 
 struct MicroBatch {
   std::vector<Segment> segments;
   int replica = 0; ///< data-parallel coordinate of the ranks that run it
 };
+bool operator==(const MicroBatch &a, const MicroBatch &b);
 
 /// Largest number of micro-batches in a plan. Each has tags of its own in a transport.
 constexpr int maxMicroBatches = 1 << 20;

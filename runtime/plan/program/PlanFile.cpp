@@ -76,18 +76,30 @@ plan::file::Program columnsOf(const plan::RankProgram &program) {
   return out;
 }
 
+template <typename Values> void leaveOutZeros(Values &values) {
+  if (std::all_of(values.begin(), values.end(),
+                  [](auto value) { return value == 0; }))
+    values.Clear();
+}
+
 void writeMicroBatch(const plan::MicroBatch &microBatch,
                      plan::file::MicroBatch &out) {
   out.set_replica(microBatch.replica);
-  bool begins = false;
   for (const plan::Segment &segment : microBatch.segments) {
     out.add_samples(segment.sample);
     out.add_begins(segment.begin);
     out.add_lengths(segment.length);
-    begins |= segment.begin != 0;
+    out.add_streams(segment.stream);
+    out.add_key_streams(segment.keyStream);
+    out.add_key_begins(segment.keyBegin);
+    out.add_key_ends(
+        segment.keyEnd == plan::Segment::ownEnd ? 0 : segment.keyEnd + 1);
   }
-  if (!begins)
-    out.clear_begins();
+  leaveOutZeros(*out.mutable_begins());
+  leaveOutZeros(*out.mutable_streams());
+  leaveOutZeros(*out.mutable_key_streams());
+  leaveOutZeros(*out.mutable_key_begins());
+  leaveOutZeros(*out.mutable_key_ends());
 }
 
 int64_t varintBytes(int64_t value) {
@@ -175,12 +187,31 @@ StatusOr<plan::MicroBatch> readMicroBatch(const plan::file::MicroBatch &in) {
     return bad(formatText("a micro-batch has %d samples, but %d begins and %d "
                           "lengths",
                           segments, in.begins_size(), in.lengths_size()));
+  for (int count : {in.streams_size(), in.key_streams_size(),
+                    in.key_begins_size(), in.key_ends_size()})
+    if (count != segments && count != 0)
+      return bad(
+          formatText("a micro-batch has %d samples, but a stream or keys "
+                     "for %d",
+                     segments, count));
   plan::MicroBatch microBatch;
   microBatch.replica = in.replica();
-  for (int index = 0; index < segments; ++index)
-    microBatch.segments.push_back({in.samples(index),
-                                   in.begins_size() ? in.begins(index) : 0,
-                                   in.lengths(index)});
+  auto at = [](const auto &values, int index) {
+    return values.empty() ? 0 : values.Get(index);
+  };
+  for (int index = 0; index < segments; ++index) {
+    plan::Segment &segment = microBatch.segments.emplace_back();
+    segment.sample = in.samples(index);
+    segment.begin = at(in.begins(), index);
+    segment.length = in.lengths(index);
+    segment.stream = at(in.streams(), index);
+    segment.keyStream = at(in.key_streams(), index);
+    segment.keyBegin = at(in.key_begins(), index);
+    const int64_t keyEnd = at(in.key_ends(), index);
+    if (keyEnd < 0)
+      return bad(formatText("keys of a segment end at %d", keyEnd));
+    segment.keyEnd = keyEnd == 0 ? plan::Segment::ownEnd : keyEnd - 1;
+  }
   return microBatch;
 }
 

@@ -7,14 +7,15 @@
 namespace dyna {
 
 Load loadOf(const plan::Segment &segment) {
-  const TokenRange own = {segment.begin, segment.length};
-  return loadOf(own, own);
+  return loadOf(segment.queries(), segment.keys(),
+                segment.stream == segment.keyStream);
 }
 
-Load loadOf(const plan::MicroBatch &microBatch) {
+Load loadOf(const plan::MicroBatch &microBatch, int stream) {
   Load load;
   for (const plan::Segment &segment : microBatch.segments)
-    load += loadOf(segment);
+    if (segment.stream == stream)
+      load += loadOf(segment);
   return load;
 }
 

@@ -14,8 +14,8 @@ namespace dyna {
 /// `targets` stays 0.
 Load loadOf(const plan::Segment &segment);
 
-/// Returns the load of all segments of a micro-batch.
-Load loadOf(const plan::MicroBatch &microBatch);
+/// Returns the load of the micro-batch's segments of one stream.
+Load loadOf(const plan::MicroBatch &microBatch, int stream = 0);
 
 } // namespace dyna
 

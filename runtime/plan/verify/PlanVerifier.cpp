@@ -89,6 +89,47 @@ Status checkPadding(const Model &model, int m, const plan::Segment &segment) {
   return Status::ok();
 }
 
+/// P2. Models have one stream of tokens today.
+Status checkStreams(int m, const plan::Segment &segment) {
+  if (segment.stream != 0)
+    return refuse(
+        PlanRule::Covered,
+        formatText("micro-batch %d takes tokens of stream %d of sample "
+                   "%d: a model has stream 0 alone",
+                   m, segment.stream, segment.sample));
+  if (segment.keyStream != 0)
+    return refuse(
+        PlanRule::Covered,
+        formatText("micro-batch %d gives sample %d keys of stream %d: "
+                   "cross-attention is not supported yet",
+                   m, segment.sample, segment.keyStream));
+  return Status::ok();
+}
+
+/// P2. The tokens of the segment are in range.
+Status checkWhole(int m, const plan::Segment &segment, int64_t tokens) {
+  if (segment.length < tokens)
+    return refuse(PlanRule::Covered,
+                  formatText("micro-batch %d takes a part of sample %d: slices "
+                             "are not supported yet",
+                             m, segment.sample));
+  if (segment.keyBegin < -maxMicroBatchTokens ||
+      segment.keyBegin > maxMicroBatchTokens ||
+      segment.keyEnd > maxMicroBatchTokens ||
+      segment.keyEnd < plan::Segment::ownEnd)
+    return refuse(PlanRule::Covered,
+                  formatText("micro-batch %d gives sample %d keys out of range",
+                             m, segment.sample));
+  const TokenRange keys = segment.keys();
+  if (!(keys == segment.queries()))
+    return refuse(
+        PlanRule::Covered,
+        formatText("micro-batch %d gives sample %d keys [%d, +%d), but "
+                   "it looks at its own %d tokens",
+                   m, segment.sample, keys.begin, keys.length, segment.length));
+  return Status::ok();
+}
+
 /// P2.
 Status checkSegments(const Model &model, const plan::Plan &plan,
                      const std::vector<int64_t> &lengths) {
@@ -117,11 +158,8 @@ Status checkSegments(const Model &model, const plan::Plan &plan,
                                  "sample %d, which has %d",
                                  m, segment.begin, segment.length, sample,
                                  lengths[sample]));
-      if (segment.length != lengths[sample] && !isPadded)
-        return refuse(PlanRule::Covered,
-                      formatText("micro-batch %d takes a part of sample %d: "
-                                 "slices are not supported yet",
-                                 m, sample));
+      DYNA_RETURN_IF_ERROR(checkStreams(m, segment));
+      DYNA_RETURN_IF_ERROR(checkWhole(m, segment, lengths[sample]));
       if (seen[sample])
         return refuse(PlanRule::Covered,
                       formatText("sample %d is in two segments, the second in "

@@ -8,9 +8,11 @@
 // - (P1) it was made for this model (manifest hash) and strategy, and has one
 //   program for each of its ranks;
 // - (P2) segments name samples of the mini-batch, none longer than the model's
-//   positions, and cover every token once; one that is longer than its sample is
-//   padded behind it, where no token looks; `target_tokens` counts its targets;
-//   there are at most `maxMicroBatches`;
+//   positions, and cover every token once. A segment that is longer than its sample is
+//   padded behind it, where no token looks. Segments and their keys are of stream 0. A
+//   segment has a whole sample, and its keys are the same tokens: token slices and
+//   cross-attention are not supported yet. `target_tokens` counts the targets of the
+//   mini-batch. There are at most `maxMicroBatches`;
 // - (P3) either every micro-batch passes every layer of every stage forward and
 //   backward, or every micro-batch is evaluated by every layer: exactly once
 //   and in order; what crosses between stages is sent after it was made and

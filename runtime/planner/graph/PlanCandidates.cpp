@@ -41,19 +41,6 @@ Status checkOptions(const Model &model, int ranks, const PlanOptions &options) {
 
 namespace {
 
-bool sameMicroBatches(const plan::Plan &a, const plan::Plan &b) {
-  auto sameSegment = [](const plan::Segment &x, const plan::Segment &y) {
-    return x.sample == y.sample && x.length == y.length;
-  };
-  auto same = [&](const plan::MicroBatch &x, const plan::MicroBatch &y) {
-    return x.replica == y.replica &&
-           std::equal(x.segments.begin(), x.segments.end(), y.segments.begin(),
-                      y.segments.end(), sameSegment);
-  };
-  return std::equal(a.microBatches.begin(), a.microBatches.end(),
-                    b.microBatches.begin(), b.microBatches.end(), same);
-}
-
 /// Returns true if modes are to be chosen, and there is a reason to.
 bool choosesModes(const PlanOptions &options) {
   return options.chooseRecompute && !options.dynamicLimits.empty();
@@ -228,7 +215,7 @@ cutForModes(const PlanWriter &writer, const std::vector<int64_t> &lengths,
   std::vector<plan::Plan> all = {cuts[chosen]};
   std::vector<plan::Recompute> ofAll = {modesOf[chosen]};
   for (size_t i = 0; i < cuts.size(); ++i)
-    if (!sameMicroBatches(cuts[i], all[0])) {
+    if (!(cuts[i].microBatches == all[0].microBatches)) {
       all.push_back(std::move(cuts[i]));
       ofAll.push_back(modesOf[i]);
     }

@@ -124,6 +124,16 @@ TEST_F(PlanTranslationTest, EveryFieldOfEveryInstruction) {
   plan.graph = "dp=2,tp=1,pp=1,layers=4";
   plan.lengths = {number()};
   plan.microBatches.push_back({{{number(), number(), number()}}, index()});
+  for (int set = 0; set < 16; ++set) {
+    plan::Segment segment = {number(), number(), number()};
+    segment.stream = set & 1 ? index() : 0;
+    segment.keyStream = set & 2 ? index() : 0;
+    segment.keyBegin = set & 4 ? number() : 0;
+    segment.keyEnd = set & 8 ? number() / 2 : plan::Segment::ownEnd;
+    // Alone, and beside one that has nothing of it.
+    plan.microBatches.push_back({{segment}, 0});
+    plan.microBatches.push_back({{{1, 2, 3}, segment}, 0});
+  }
   for (bool takes : {false, true}) {
     plan::RankProgram &program = plan.ranks.emplace_back();
     program.dynamicBytes = number();

@@ -65,6 +65,54 @@ exec.plan @p model 1 target_tokens 1 {
 
 // -----
 
+// MICROBATCH1: a stream is missing.
+exec.plan @p model 1 target_tokens 1 {
+  // expected-error @+1 {{expects a stream and three numbers of keys for each of 2 samples}}
+  "exec.micro_batch"() {replica = 0 : i32, samples = array<i64: 0, 1>, begins = array<i64: 0, 0>, lengths = array<i64: 4, 5>, streams = array<i64: 1>} : () -> ()
+}
+
+// -----
+
+// MICROBATCH1: keys have two numbers.
+exec.plan @p model 1 target_tokens 1 {
+  // expected-error @+1 {{expects a stream and three numbers of keys for each of 1 samples}}
+  "exec.micro_batch"() {replica = 0 : i32, samples = array<i64: 0>, begins = array<i64: 0>, lengths = array<i64: 4>, keys = array<i64: 0, 4>} : () -> ()
+}
+
+// -----
+
+// MICROBATCH2: a stream of 33 bits.
+exec.plan @p model 1 target_tokens 1 {
+  // expected-error @+1 {{expects streams of 31 bits and keys that are not negative}}
+  micro_batch replica 0 [sample 0 stream 4294967296 length 4]
+}
+
+// -----
+
+// MICROBATCH2: keys end before they could begin.
+exec.plan @p model 1 target_tokens 1 {
+  // expected-error @+1 {{expects streams of 31 bits and keys that are not negative}}
+  micro_batch replica 0 [sample 0 length 4 key_end -2]
+}
+
+// -----
+
+// MICROBATCH3: the default has one form.
+exec.plan @p model 1 target_tokens 1 {
+  // expected-error @+1 {{expects streams and keys to be left out if all are the default}}
+  "exec.micro_batch"() {replica = 0 : i32, samples = array<i64: 0>, begins = array<i64: 0>, lengths = array<i64: 4>, keys = array<i64: 0, 0, -1>} : () -> ()
+}
+
+// -----
+
+// MICROBATCH3: so has stream 0.
+exec.plan @p model 1 target_tokens 1 {
+  // expected-error @+1 {{expects streams and keys to be left out if all are the default}}
+  "exec.micro_batch"() {replica = 0 : i32, samples = array<i64: 0>, begins = array<i64: 0>, lengths = array<i64: 4>, streams = array<i64: 0>} : () -> ()
+}
+
+// -----
+
 // MICROBATCH2: a negative replica.
 exec.plan @p model 1 target_tokens 1 {
   // expected-error @+1 {{expects 'replica' not to be negative, but got -1}}

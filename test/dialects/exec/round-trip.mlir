@@ -18,6 +18,8 @@ exec.graph @a "dp=1,tp=2,pp=2" on <dp=1, pp=2, tp=2> {
 // CHECK:      exec.plan @p of @a model 0xFFFFFFFFFFFFFFFE target_tokens 35 lengths [30, 5] {
 // CHECK-NEXT:   micro_batch replica 0 [sample 0 length 30, sample 1 begin 2 length 3]
 // CHECK-NEXT:   micro_batch replica 1 []
+// CHECK-NEXT:   micro_batch replica 0 [sample 2 stream 1 begin 4 length 2 key_begin 1 key_end 8, sample 3 length 9 key_stream 1]
+// CHECK-NEXT:   micro_batch replica 0 [sample 4 stream 2 length 2]
 // CHECK-NEXT:   rank 0 dynamic_bytes 8192 {
 // CHECK-NEXT:     do load micro_batch 1 batch 4096 kept 64
 // CHECK-NEXT:     do forward layer 3 micro_batch 0 recompute selective late 1024 next 4096 workspace 8192
@@ -36,6 +38,8 @@ exec.graph @a "dp=1,tp=2,pp=2" on <dp=1, pp=2, tp=2> {
 exec.plan @p of @a model 0xFFFFFFFFFFFFFFFE target_tokens 35 lengths [30, 5] {
   micro_batch replica 0 [sample 0 length 30, sample 1 begin 2 length 3]
   micro_batch replica 1 []
+  micro_batch replica 0 [sample 2 stream 1 begin 4 length 2 key_stream 0 key_begin 1 key_end 8, sample 3 length 9 key_stream 1]
+  micro_batch replica 0 [sample 4 stream 2 length 2 key_begin 0]
   rank 0 dynamic_bytes 8192 {
     do load batch 4096 kept 64 micro_batch 1
     do forward workspace 8192 layer 3 recompute selective late 1024 next 4096

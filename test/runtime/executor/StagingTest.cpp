@@ -62,6 +62,7 @@ protected:
       segment.sample = s;
       segment.begin = between(0, 3) ? 0 : between(0, length - 1);
       segment.length = between(1, length - segment.begin) + between(0, 3);
+      segment.keyBegin = segment.begin; // LOAD lays out no earlier tokens
       drawn.microBatch.segments.push_back(segment);
       for (int64_t i = 0; i < segment.length; ++i) {
         const int64_t position = segment.begin + i;

@@ -26,19 +26,11 @@ bool isSame(const plan::Plan &a, const plan::Plan &b) {
   bool same = a.manifestHash == b.manifestHash && a.name == b.name &&
               a.targetTokens == b.targetTokens && a.lengths == b.lengths &&
               a.fallback == b.fallback && a.rankCount() == b.rankCount() &&
-              a.microBatchCount() == b.microBatchCount();
+              a.microBatches == b.microBatches;
   for (int rank = 0; same && rank < a.rankCount(); ++rank)
     same = a.ranks[rank].dynamicBytes == b.ranks[rank].dynamicBytes &&
            a.ranks[rank].places == b.ranks[rank].places &&
            a.ranks[rank].instructions == b.ranks[rank].instructions;
-  for (int m = 0; same && m < a.microBatchCount(); ++m) {
-    const auto &x = a.microBatches[m], &y = b.microBatches[m];
-    same = x.replica == y.replica && x.segments.size() == y.segments.size();
-    for (size_t k = 0; same && k < x.segments.size(); ++k)
-      same = x.segments[k].sample == y.segments[k].sample &&
-             x.segments[k].begin == y.segments[k].begin &&
-             x.segments[k].length == y.segments[k].length;
-  }
   return same;
 }
 
@@ -69,6 +61,41 @@ TEST(PlanFileTest, PlansComeBackAsTheyWere) {
         plan.ranks[0].instructions[1].places[1] += 64;
         EXPECT_FALSE(isSame(plan, *again));
       }
+}
+
+/// Every field of a segment is compared and comes back, and only fields that are not
+/// the default take bytes.
+TEST(PlanFileTest, FieldsOfSegmentsComeBack) {
+  const plan::Plan plan = planOf("dp=1", plan::RECOMPUTE_NONE, true);
+  const plan::Segment whole = plan.microBatches[0].segments[0];
+  std::vector<plan::Segment> others(8, whole);
+  others[0].sample += 1;
+  others[1].begin = 2;
+  others[2].length += 1;
+  others[3].stream = 1;
+  others[4].keyStream = 2;
+  others[5].keyBegin = 1;
+  others[6].keyEnd = whole.length + 1;
+  others[7] = {7, 3, 4, 1, 2, 5, 6};
+  for (const plan::Segment &other : others) {
+    plan::Plan changed = plan;
+    changed.microBatches[0].segments[0] = other;
+    EXPECT_FALSE(changed.microBatches == plan.microBatches);
+    StatusOr<plan::Plan> again = readPlan(writePlan(changed));
+    ASSERT_TRUE(again.isOk()) << again.status().message();
+    EXPECT_TRUE(isSame(changed, *again));
+  }
+  plan::file::Plan file;
+  ASSERT_TRUE(file.ParseFromString(writePlan(plan)));
+  for (const plan::file::MicroBatch &microBatch : file.micro_batches())
+    EXPECT_EQ(microBatch.begins_size() + microBatch.streams_size() +
+                  microBatch.key_streams_size() + microBatch.key_begins_size() +
+                  microBatch.key_ends_size(),
+              0);
+  // The usual end may be said in numbers: it means the same keys.
+  plan::Plan same = plan;
+  same.microBatches[0].segments[0].keyEnd = whole.length;
+  EXPECT_TRUE(same.microBatches == plan.microBatches);
 }
 
 // What several ranks do alike is there once.

@@ -78,7 +78,41 @@ const Case cases[] = {
     {"names sample 9 of 5", [](Editor e) { e.segment(0).sample = 9; }},
     {"takes tokens [5, +30) of sample 0, which has 30",
      [](Editor e) { e.segment(0).begin = 5; }},
-    {"slices are not supported", [](Editor e) { e.segment(0).length = 7; }},
+    {"micro-batch 0 takes a part of sample 0: slices are not supported",
+     [](Editor e) { e.segment(0).length = 7; }},
+    {"micro-batch 0 takes a part of sample 0: slices are not supported",
+     [](Editor e) {
+       e.segment(0).begin = 20;
+       e.segment(0).length = 10;
+     }},
+    {"micro-batch 0 takes tokens of stream 1 of sample 0: a model has stream 0 "
+     "alone",
+     [](Editor e) { e.segment(0).stream = 1; }},
+    {"micro-batch 0 takes tokens of stream -1",
+     [](Editor e) { e.segment(0).stream = -1; }},
+    {"micro-batch 0 gives sample 0 keys of stream 1: cross-attention is not "
+     "supported",
+     [](Editor e) { e.segment(0).keyStream = 1; }},
+    {"micro-batch 0 gives sample 0 keys [0, +29), but it looks at its own 30 "
+     "tokens",
+     [](Editor e) { e.segment(0).keyEnd = 29; }},
+    {"micro-batch 0 gives sample 0 keys [0, +31), but it looks at its own 30 "
+     "tokens",
+     [](Editor e) { e.segment(0).keyEnd = 31; }},
+    {"micro-batch 0 gives sample 0 keys [1, +29), but it looks at its own 30 "
+     "tokens",
+     [](Editor e) { e.segment(0).keyBegin = 1; }},
+    {"micro-batch 0 gives sample 0 keys [-1, +31), but it looks at its own 30 "
+     "tokens",
+     [](Editor e) { e.segment(0).keyBegin = -1; }},
+    {"micro-batch 0 gives sample 0 keys out of range",
+     [](Editor e) {
+       e.segment(0).keyBegin = std::numeric_limits<int64_t>::min();
+     }},
+    {"micro-batch 0 gives sample 0 keys out of range",
+     [](Editor e) {
+       e.segment(0).keyEnd = std::numeric_limits<int64_t>::max();
+     }},
     {"micro-batch 0 pads sample 0 to 65 tokens, at most 64 are possible",
      [](Editor e) { e.segment(0).length = 65; }},
     {"is in two segments",

@@ -109,7 +109,7 @@ static void setSpec(plan::TensorSpec *spec, Type type, Attribute layout) {
   auto tensor = cast<RankedTensorType>(type);
   spec->set_type(elementType(tensor.getElementType()));
   bool dynamic = tensor.getRank() > 0 && tensor.isDynamicDim(0);
-  // Every activation of a decoder has the rows of the queries.
+  // Every activation of a decoder has the rows of the queries of stream 0.
   SmallVector<::dyna::AxisParts> splits = splitsOf(layout);
   bool isPart = dynamic && !splits.empty() && !splits.front().empty();
   spec->set_rows(isPart    ? plan::TensorSpec::TQ_PART

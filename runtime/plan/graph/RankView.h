@@ -135,7 +135,8 @@ public:
   std::vector<int> sharedSlots(int layer) const;
 
   //===--------------------------------------------------------------------===//
-  // Memory of one layer and micro-batch, whose load is `load`
+  // Memory of one layer and micro-batch. `load` is that of stream 0: checkManifest
+  // accepts no formula of other rows.
   //===--------------------------------------------------------------------===//
 
   int64_t tierBytes(int layer, int tier, const Load &load) const {

@@ -31,8 +31,18 @@ template <typename Shape> int64_t boundedProduct(const Shape &shape) {
   return product;
 }
 
+/// Models have one stream of tokens today.
+Status checkStream(int32_t stream, const std::string &where) {
+  if (stream == 0)
+    return Status::ok();
+  return bad(
+      formatText("%s: has rows of stream %d, but a model has stream 0 alone",
+                 where, stream));
+}
+
 Status checkFormula(const plan::LinearBytes &formula,
                     const std::string &where) {
+  DYNA_RETURN_IF_ERROR(checkStream(formula.stream(), where));
   for (int64_t perRow : {formula.tq(), formula.tkv(), formula.s()})
     if (perRow < 0 || perRow > maxBytesPerRow)
       return bad(
@@ -49,6 +59,7 @@ Status checkSpec(const plan::TensorSpec &spec, const std::string &where) {
   if (spec.rows() < plan::TensorSpec::FIXED ||
       spec.rows() > plan::TensorSpec::TQ_PART)
     return bad(where + ": unknown row kind " + std::to_string(spec.rows()));
+  DYNA_RETURN_IF_ERROR(checkStream(spec.stream(), where));
   if (spec.shape_size() > 4 || boundedProduct(spec.shape()) < 0)
     return bad(where + ": the shape is empty, too large or of too many "
                        "dimensions");
@@ -232,6 +243,8 @@ Status manifest_checks::checkKind(const plan::LayerKind &kind,
   std::string where = "layer kind '" + kind.name() + "'";
   if (kind.name().empty())
     return bad("a layer kind has no name");
+  DYNA_RETURN_IF_ERROR(checkStream(kind.stream(), where));
+  DYNA_RETURN_IF_ERROR(checkStream(kind.key_stream(), where + ", keys"));
   for (const plan::TensorSpec &spec : kind.parameters()) {
     DYNA_RETURN_IF_ERROR(checkSpec(spec, where + ", parameter"));
     if (spec.rows() != plan::TensorSpec::FIXED || spec.type() == plan::I32)
@@ -284,6 +297,7 @@ Status manifest_checks::checkKind(const plan::LayerKind &kind,
 bool manifest_checks::sameSpec(const plan::TensorSpec &a,
                                const plan::TensorSpec &b) {
   return a.type() == b.type() && a.rows() == b.rows() &&
+         a.stream() == b.stream() &&
          std::equal(a.shape().begin(), a.shape().end(), b.shape().begin(),
                     b.shape().end());
 }

@@ -55,6 +55,12 @@ const Change covered[] = {
      [](auto &m) {
        block(m).mutable_parameters(0)->set_rows(plan::TensorSpec::S);
      }},
+    {"kinds.inputs.stream",
+     [](auto &m) { block(m).mutable_inputs(0)->set_stream(1); }},
+    {"kinds.tiers.stream",
+     [](auto &m) { block(m).mutable_tiers(DYNA_TIER_INPUT)->set_stream(1); }},
+    {"kinds.stream", [](auto &m) { block(m).set_stream(1); }},
+    {"kinds.key_stream", [](auto &m) { block(m).set_key_stream(1); }},
     {"kinds.parameters.shape",
      [](auto &m) { block(m).mutable_parameters(0)->set_shape(0, 77); }},
     {"kinds.inputs",

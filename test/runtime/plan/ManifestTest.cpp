@@ -139,6 +139,23 @@ const BadManifest badManifests[] = {
      [](auto &m) {
        m.mutable_kinds(1)->mutable_roles(1)->set_flops_per_part_token(-1);
      }},
+    {"layer kind 'block', input: has rows of stream 1, but a model has stream "
+     "0 "
+     "alone",
+     [](auto &m) { m.mutable_kinds(1)->mutable_inputs(0)->set_stream(1); }},
+    {"layer kind 'block', products tier: has rows of stream 2",
+     [](auto &m) {
+       m.mutable_kinds(1)->mutable_tiers(DYNA_TIER_PRODUCTS)->set_stream(2);
+     }},
+    {"layer kind 'block', workspace: has rows of stream -1",
+     [](auto &m) {
+       m.mutable_kinds(1)->mutable_roles(1)->mutable_workspace()->set_stream(
+           -1);
+     }},
+    {"layer kind 'block': has rows of stream 1",
+     [](auto &m) { m.mutable_kinds(1)->set_stream(1); }},
+    {"layer kind 'block', keys: has rows of stream 1",
+     [](auto &m) { m.mutable_kinds(1)->set_key_stream(1); }},
     {"unknown element type",
      [](auto &m) {
        m.mutable_kinds(1)->mutable_inputs(0)->set_type(
@@ -164,6 +181,48 @@ TEST(ManifestTest, HashCoversWhatMattersOnly) {
   EXPECT_EQ(manifestHash(manifest), hash);
   manifest.mutable_layers(1)->set_name("renamed");
   EXPECT_NE(manifestHash(manifest), hash);
+}
+
+/// Each row class has a count of its own, in values and in formulas.
+TEST(ManifestTest, RowsAreThoseOfTheirClass) {
+  plan::Manifest manifest = tinyManifest();
+  plan::LinearBytes *products =
+      manifest.mutable_kinds(1)->mutable_tiers(DYNA_TIER_PRODUCTS);
+  products->set_tq(64);
+  products->set_tkv(6400);
+  products->set_s(640000);
+  manifest.set_hash(manifestHash(manifest));
+  auto model = Model::create(manifest);
+  ASSERT_TRUE(model.isOk()) << model.status().message();
+  const RankView view = RankView::whole(*model);
+  const Load load{33, 97, 65}; // rounded up: 64, 128 and 96
+  EXPECT_EQ(view.tierBytes(1, DYNA_TIER_PRODUCTS, load),
+            64 * 64 + 6400 * 128 + 640000 * 96);
+  for (auto [rows, count] : {std::pair(plan::TensorSpec::TQ, 33),
+                             {plan::TensorSpec::TKV, 97},
+                             {plan::TensorSpec::S, 65},
+                             {plan::TensorSpec::TQ_PART, 33},
+                             {plan::TensorSpec::FIXED, 1}}) {
+    plan::TensorSpec spec;
+    spec.set_rows(rows);
+    EXPECT_EQ(view.rowsOf(spec, load), count);
+  }
+}
+
+/// A manifest that names no stream means stream 0, as all did before streams had
+/// names: its bytes, and so its hash, are the same.
+TEST(ManifestTest, StreamZeroTakesNoBytes) {
+  plan::Manifest manifest = tinyManifest();
+  const std::string bytes = manifest.SerializeAsString();
+  manifest.mutable_kinds(1)->set_stream(0);
+  manifest.mutable_kinds(1)->set_key_stream(0);
+  manifest.mutable_kinds(1)->mutable_inputs(0)->set_stream(0);
+  manifest.mutable_kinds(1)->mutable_tiers(0)->set_stream(0);
+  EXPECT_EQ(manifest.SerializeAsString(), bytes);
+  auto model = Model::create(manifest);
+  ASSERT_TRUE(model.isOk());
+  EXPECT_THAT(manifestToJson(*model), HasSubstr("\"stream\": 0"));
+  EXPECT_THAT(manifestToJson(*model), HasSubstr("\"key_stream\": 0"));
 }
 
 TEST(ManifestTest, TiersAndOwners) {

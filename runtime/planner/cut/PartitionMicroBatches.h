@@ -24,23 +24,27 @@
 // stages-1 others in at most as many times t. The sum over all stages or their
 // mean would let a cut hide a slow stage behind fast ones.
 //
-// How: for a bound T on the micro-batches, F(T), the smallest sum with all t
-// <= T, comes from the paper's dynamic program over the ends of runs. F never
-// rises with T. So between two bounds that were tried, A < B, no cut whose
-// largest t lies there is better than (stages - 1) A + F(B) / replicas. Where
-// that is no better than the best cut so far, all bounds between are done;
-// otherwise one in the middle is tried. The paper, and the authors' code, try
-// bounds at fixed distances instead and can miss the optimum by as much.
+// How: F(T) is the smallest sum of all cuts with t <= T. The paper's dynamic program
+// over the ends of runs finds it. F never rises with T. So the program of a bound B
+// also rules out bounds below B: no cut whose largest t is from
 //
-// Exact, in double precision too: sums are taken from the first micro-batch to
-// the last, and no cut has a smaller objective, not by the last bit. No order
-// of samples is assumed.
+//     (best - F(B) / replicas) / (stages - 1)
 //
-// One program is O(n w) for runs of up to w samples that pass both bounds, in
-// practice much less (blocks of runs are skipped by bounds of their own). The
-// number of programs is at most that of different t, and 1 to 35 for thousands
-// of real lengths (docs/planner.md). Memory: O(n w) doubles, less where equal
-// lengths stand together.
+// to B is better than the best so far. Programs just below that point sweep the
+// bounds, and some in the middle of what is left find a good cut early. The paper,
+// and the authors' code, try bounds at fixed distances instead. They can miss the
+// optimum by as much.
+//
+// Exact, in double precision too: sums are taken from the first micro-batch to the
+// last. No cut has an objective that is smaller by a bit. No order of samples is
+// assumed.
+//
+// One program is O(n w) for runs of up to w samples that pass both bounds. In practice
+// it reads about 40 runs a sample. Blocks of runs are skipped by bounds of their own.
+// Only runs in other blocks are asked for their costs (PaddedRuns.h). The number
+// of programs can grow with that of different t; docs/planner.md has the numbers for
+// real lengths. Memory: O(n w) doubles, less where equal lengths stand together or
+// blocks are skipped.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,32 +52,13 @@
 #define DYNA_RUNTIME_PLANNER_PARTITIONMICROBATCHES_H
 
 #include "runtime/base/Status.h"
-#include "runtime/planner/cut/OrderSamples.h"
+#include "runtime/planner/cut/PaddedCosts.h"
 
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <vector>
 
 namespace dyna {
-
-/// A padded micro-batch: all samples as long as the longest, in both keys.
-struct PaddedShape {
-  int64_t samples = 0;
-  SampleLength longest;
-};
-
-/// What a padded micro-batch takes. Both functions are pure, not negative, and
-/// *monotone*: they never fall where one more sample or a longer one is added,
-/// as padded work cannot. All that is asked for while partitioning is compared,
-/// and contradictions are an error; a fault that no run shows stays unseen.
-struct PaddedCosts {
-  /// Seconds on the slowest stage, forward and backward. Finite.
-  std::function<double(const PaddedShape &)> seconds;
-  /// Bytes that it keeps from forward to backward, on the stage where these
-  /// are most beside their limit. Empty: memory is not limited.
-  std::function<int64_t(const PaddedShape &)> bytes;
-};
 
 struct PartitionOptions {
   int stages = 1;

@@ -9,10 +9,10 @@
 #include "test/runtime/planner/GridCosts.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <numeric>
 #include <sstream>
@@ -205,6 +205,51 @@ int measurePartition(const Drawn &drawn, SampleOrder order,
   return 0;
 }
 
+/// The largest number of programs and the most milliseconds of all cuts of an order,
+/// with lengths cut at several tokens: if most samples are as long as one can be, many
+/// bounds are nearly as good.
+int measureHardest(const Drawn &drawn, SampleOrder order, const char *name) {
+  int programs = 0, cuts = 0;
+  double mostMs = 0;
+  for (int64_t most = 128; most <= longest; most *= 4) {
+    Lengths lengths = drawn.lengths;
+    for (SampleLength &length : lengths) {
+      length.tokens = std::min(length.tokens, most);
+      length.decoderTokens = std::min(length.decoderTokens, most);
+    }
+    std::vector<int64_t> ordered = orderSamples(lengths, order);
+    for (int stages : {1, 2, 4, 8, 16})
+      for (int replicas : {1, 8})
+        for (bool limited : {false, true}) {
+          PaddedCosts costs = paddedCosts(stages, limited, drawn.pairs);
+          PartitionOptions options = optionsOf(stages);
+          options.replicas = replicas;
+          StatusOr<MicroBatchPartition> made = MicroBatchPartition();
+          double ms = medianMs([&] {
+            made = partitionMicroBatches(lengths, ordered, costs, options);
+            return made.isOk();
+          });
+          // One of 8,192 tokens has no room on a single stage.
+          if (!made.isOk() &&
+              made.status().code() == StatusCode::ResourceExhausted)
+            continue;
+          if (!made.isOk())
+            return std::fprintf(stderr, "%s\n",
+                                made.status().message().c_str()),
+                   1;
+          ++cuts;
+          programs = std::max(programs, made->tried);
+          mostMs = std::max(mostMs, ms);
+        }
+  }
+  std::printf("{\"what\": \"hardest\", \"lengths\": \"%s\", \"order\": "
+              "\"%s\", \"samples\": %zu, \"cuts\": %d, \"most_programs\": "
+              "%d, \"most_ms\": %.2f}\n",
+              drawn.name.c_str(), name, drawn.lengths.size(), cuts, programs,
+              mostMs);
+  return 0;
+}
+
 int measureBins(const Drawn &drawn, int stages, bool limited) {
   std::vector<int64_t> lengths = sumsOf(drawn.lengths);
   const double perStage = layers / stages;
@@ -271,6 +316,7 @@ int measureAll(const Drawn &drawn) {
       for (bool limited : {false, true})
         failures +=
             measurePartition(drawn, one.order, one.name, stages, limited);
+    failures += measureHardest(drawn, one.order, one.name);
   }
   for (int stages : {4, 8, 16})
     for (bool limited : {false, true})
@@ -283,12 +329,12 @@ int measureAll(const Drawn &drawn) {
 double medianMs(const std::function<bool()> &work) {
   std::vector<double> times;
   for (int repeat = 0; repeat < repeats; ++repeat) {
-    auto begin = std::chrono::steady_clock::now();
+    // Of this process alone: the machine may do other work.
+    std::clock_t begin = std::clock();
     if (!work())
       return -1;
-    std::chrono::duration<double, std::milli> spent =
-        std::chrono::steady_clock::now() - begin;
-    times.push_back(spent.count());
+    times.push_back(static_cast<double>(std::clock() - begin) * 1e3 /
+                    CLOCKS_PER_SEC);
   }
   std::sort(times.begin(), times.end());
   return times[repeats / 2];

@@ -9,7 +9,7 @@
 
 namespace dyna {
 
-/// Milliseconds; -1 where the work fails.
+/// Milliseconds of processor time, the median of 7; -1 if the work fails.
 double medianMs(const std::function<bool()> &work);
 
 /// 2,048 samples with lognormal lengths; then, for each two arguments,
@@ -23,6 +23,8 @@ double medianMs(const std::function<bool()> &work);
 /// - "partition": padded, 64 layers over the stages, costs from a table over
 ///   powers of two, with and without a limit of memory; `seconds` is the
 ///   objective, `padding` the share of tokens that are none;
+/// - "hardest": the same with lengths cut at 128, 512, 2,048 and 8,192, for 1 to 16
+///   stages and 1 or 8 replicas: the largest number of programs and of milliseconds;
 /// - "bins": ragged, the same layers; `over_bound` beside what no bins are
 ///   better than;
 /// - "replicas": the micro-batches over replicas; `imbalance` is the largest sum

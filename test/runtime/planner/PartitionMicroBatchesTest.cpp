@@ -293,6 +293,42 @@ TEST(PartitionMicroBatchesTest, NoBoundIsBetterForMoreSamples) {
   }
 }
 
+/// More samples than a block of runs has, up to several octaves of blocks. Costs have
+/// few values, so that the reference has few bounds and many cuts are equally good.
+TEST(PartitionMicroBatchesTest, NoBoundIsBetterForRunsOfManyBlocks) {
+  Random random(4);
+  int cut = 0;
+  size_t longest = 0;
+  for (int round = 0; round < 400; ++round) {
+    Case made = randomCase(random, 150);
+    const auto exact = made.costs.seconds;
+    const double start = random.below(3) ? 0 : random.real() * 50;
+    const double all =
+        exact(shapeOf(made.lengths, made.order, 0, made.order.size()));
+    const double step = all / static_cast<double>(4 + random.below(60));
+    made.costs.seconds = [=](const PaddedShape &shape) {
+      return start * step + (step > 0 ? std::floor(exact(shape) / step) : 0);
+    };
+    if (made.costs.bytes) {
+      made.options.limitBytes *= 20;
+      made.options.shareBytes *= 20;
+    }
+    auto partition = partitionMicroBatches(made.lengths, made.order, made.costs,
+                                           made.options);
+    ASSERT_TRUE(partition.isOk()) << partition.status().message();
+    checkPartition(*partition, made.lengths, made.order, made.costs,
+                   made.options);
+    ASSERT_EQ(partition->objective, bestOfAllBounds(made.lengths, made.order,
+                                                    made.costs, made.options))
+        << "round " << round;
+    cut += partition->microBatches.size() > 1;
+    for (const std::vector<int64_t> &samples : partition->microBatches)
+      longest = std::max(longest, samples.size());
+  }
+  EXPECT_GE(cut, 150);
+  EXPECT_GE(longest, 100U);
+}
+
 /// Lengths so alike, and starting so dear, that many bounds are nearly as good.
 TEST(PartitionMicroBatchesTest, NoBoundIsBetterWhereManyAreGood) {
   Random random(3);
@@ -312,7 +348,8 @@ TEST(PartitionMicroBatchesTest, NoBoundIsBetterWhereManyAreGood) {
   options.stages = 4;
   auto partition = partitionMicroBatches(lengths, order, costs, options);
   ASSERT_TRUE(partition.isOk());
-  EXPECT_GE(partition->tried, 40);
+  EXPECT_GE(partition->tried, 15);
+  EXPECT_LE(partition->tried, 35);
   EXPECT_EQ(partition->objective,
             bestOfAllBounds(lengths, order, costs, options));
 }
@@ -460,6 +497,34 @@ TEST(PartitionMicroBatchesTest, ManySamplesNeedFewPrograms) {
     EXPECT_EQ(one->microBatches, two->microBatches);
     EXPECT_EQ(one->objective, two->objective);
     EXPECT_LE(one->tried, 40);
+  }
+}
+
+/// Pairs on a way through the plane, where no two samples share their runs. There are
+/// 2,098,176 runs.
+TEST(PartitionMicroBatchesTest, FewRunsAreAskedFor) {
+  Random random(6);
+  Lengths lengths;
+  for (int i = 0; i < 2048; ++i)
+    lengths.push_back({1 + static_cast<int64_t>(std::exp(random.real() * 6)),
+                       1 + static_cast<int64_t>(std::exp(random.real() * 5))});
+  Order order = orderSamples(lengths, SampleOrder::ShortestWay);
+  for (int stages : {1, 2, 16}) {
+    SCOPED_TRACE(stages);
+    int64_t asked = 0;
+    PaddedCosts costs;
+    costs.seconds = [&asked](const PaddedShape &shape) {
+      ++asked;
+      return layersSeconds(16, static_cast<double>(shape.samples),
+                           static_cast<double>(shape.longest.tokens +
+                                               shape.longest.decoderTokens));
+    };
+    PartitionOptions options;
+    options.stages = stages;
+    auto partition = partitionMicroBatches(lengths, order, costs, options);
+    ASSERT_TRUE(partition.isOk()) << partition.status().message();
+    EXPECT_LE(asked, 400 * 2048);
+    EXPECT_LE(partition->tried, 60);
   }
 }
 

@@ -1,0 +1,35 @@
+//===- PaddedCosts.h - What padded micro-batches cost -----------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_PADDEDCOSTS_H
+#define DYNA_RUNTIME_PLANNER_PADDEDCOSTS_H
+
+#include "runtime/planner/cut/OrderSamples.h"
+
+#include <cstdint>
+#include <functional>
+
+namespace dyna {
+
+/// A padded micro-batch: all samples as long as the longest, in both keys.
+struct PaddedShape {
+  int64_t samples = 0;
+  SampleLength longest;
+};
+
+/// What a padded micro-batch takes. Both functions are pure, not negative, and
+/// *monotone*: they never fall where one more sample or a longer one is added,
+/// as padded work cannot. All that is asked for while partitioning is compared,
+/// and contradictions are an error; a fault that no run shows stays unseen.
+struct PaddedCosts {
+  /// Seconds on the slowest stage, forward and backward. Finite.
+  std::function<double(const PaddedShape &)> seconds;
+  /// Bytes that it keeps from forward to backward, on the stage where these
+  /// are most beside their limit. Empty: memory is not limited.
+  std::function<int64_t(const PaddedShape &)> bytes;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_PADDEDCOSTS_H

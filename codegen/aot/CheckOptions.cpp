@@ -156,9 +156,13 @@ int OptionsCheck::checkPlanning() {
   if (options.stopAfter == "plan" && options.lengths.empty())
     return usageError("--stop-after=plan needs --lengths, the tokens of each "
                       "sample, such as --lengths=30,5,40");
-  if (options.stopAfter != "plan" && !options.microBatches.empty())
-    return usageError("--micro-batches goes with --stop-after=plan: a binary "
-                      "is told when it runs");
+  for (auto [flag, isGiven] :
+       {std::pair("--micro-batches", !options.microBatches.empty()),
+        {"--rank-memory", !options.rankMemory.empty()}})
+    if (options.stopAfter != "plan" && isGiven)
+      return usageError(llvm::Twine(flag) +
+                        " goes with --stop-after=plan: a binary is told when "
+                        "it runs");
   if (options.stopAfter != "plan" && !searches() && !options.lengths.empty())
     return usageError("--lengths goes with --stop-after=plan or --strategies "
                       "search: a binary makes plans of its data");

@@ -284,6 +284,7 @@ void Driver::buildPlanPhase(OpPassManager &passes) const {
   PlanOptions plan;
   plan.lengths.assign(options.lengths.begin(), options.lengths.end());
   plan.microBatches = options.microBatches;
+  plan.rankMemory = options.rankMemory;
   // What was orchestrated has strategies of its own, which take turns in a step.
   if (strategies.empty() || !ranges.empty())
     return passes.addPass(createPlan(plan));

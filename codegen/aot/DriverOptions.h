@@ -35,6 +35,7 @@ struct DriverOptions {
   std::vector<int64_t> lengths; ///< of the samples to plan or search for
   std::string lengthsFile;      ///< they are from; empty: from no file
   std::string microBatches; ///< what these plans are made of; empty: as a run
+  std::string rankMemory;   ///< that they fit; empty: not limited
   std::string stopAfter;
   std::string dumpDirectory;
   bool timePasses = false;

@@ -123,9 +123,8 @@ static int64_t tokensOf(const MiniBatchRequest &request) {
                          int64_t(0));
 }
 
-static ::dyna::StatusOr<::dyna::Policy>
-makePolicy(const ::dyna::CostModel &costs, ::dyna::Strategy strategy,
-           const MiniBatchRequest &asked) {
+static ::dyna::StatusOr<::dyna::PlanRequest>
+policyRequest(::dyna::Strategy strategy, const MiniBatchRequest &asked) {
   ::dyna::PlanRequest request;
   request.strategy = std::move(strategy);
   DYNA_ASSIGN_OR_RETURN(request.pipeline,
@@ -140,7 +139,7 @@ makePolicy(const ::dyna::CostModel &costs, ::dyna::Strategy strategy,
     request.longestSample = std::max(request.longestSample, length);
   request.inFlight = std::max<int64_t>(asked.inFlight, 0);
   request.splitBackward = asked.splitBackward;
-  return choosePolicy(costs, std::move(request));
+  return request;
 }
 
 static Status checkPositions(const ::dyna::Model &model,
@@ -229,24 +228,47 @@ limitOptions(const PlanDraft &draft, const ::dyna::Planner &planner) {
   return limited;
 }
 
-/// With micro-batches. `draft` has its graph and what it is.
-static ::dyna::StatusOr<PlanDraft> cutDraft(PlanDraft draft,
-                                            ::dyna::Policy policy,
-                                            const ::dyna::CostModel &costs,
-                                            const MiniBatchRequest &request) {
+/// The options of a draft, which has its graph and what it is, as a policy chooses
+/// them for `asked`. Micro-batches whose size is open are no larger than rank-memory
+/// has room for, as in a run (limitMicroBatches).
+static Status chooseOptions(PlanDraft &draft, ::dyna::Policy policy,
+                            const ::dyna::Planner &planner,
+                            ::dyna::PlanRequest asked,
+                            const MiniBatchRequest &request) {
   const bool isSwitched = draft.options.switched;
-  draft.options = std::move(policy.options);
-  draft.options.switched = isSwitched;
+  auto take = [&](::dyna::Policy taken) {
+    draft.options = std::move(taken.options);
+    draft.options.switched = isSwitched;
+    llvm::append_range(draft.notes, taken.notes);
+  };
   draft.evaluate = request.evaluate;
   DYNA_ASSIGN_OR_RETURN(draft.rankMemory,
                         bytesOf("rank-memory", request.rankMemory));
-  draft.notes = std::move(policy.notes);
+  take(std::move(policy));
+  if (draft.rankMemory == 0)
+    return Status::ok();
+  DYNA_ASSIGN_OR_RETURN(
+      auto limited,
+      ::dyna::limitPolicy(planner, std::move(asked), draft.options,
+                          persistentOf(!isSwitched, draft.evaluate),
+                          draft.rankMemory, draft.heldBeside, "rank-memory"));
+  if (limited)
+    take(std::move(*limited));
+  return Status::ok();
+}
+
+/// With micro-batches. `draft` has its graph and what it is.
+static ::dyna::StatusOr<PlanDraft>
+cutDraft(PlanDraft draft, ::dyna::Policy policy, ::dyna::PlanRequest asked,
+         const ::dyna::CostModel &costs, const MiniBatchRequest &request) {
+  ::dyna::Planner planner(draft.graph, costs);
+  DYNA_RETURN_IF_ERROR(chooseOptions(draft, std::move(policy), planner,
+                                     std::move(asked), request));
   const ::dyna::Model &model = draft.graph.model();
   std::vector<int64_t> samples = request.lengths;
   if (!draft.evaluate)
     samples = ::dyna::joinedLengths(model, samples, draft.options);
   DYNA_RETURN_IF_ERROR(checkPositions(model, request.lengths));
-  ::dyna::Planner planner(draft.graph, costs);
   DYNA_ASSIGN_OR_RETURN(auto limited, limitOptions(draft, planner));
   DYNA_ASSIGN_OR_RETURN(draft.plan, planner.cut(samples,
                                                 request.targetTokens >= 0
@@ -263,12 +285,14 @@ mlir::dyna::beginPlan(const ::dyna::Model &model,
                       const MiniBatchRequest &request) {
   DYNA_RETURN_IF_ERROR(checkRequest(request));
   DYNA_ASSIGN_OR_RETURN(auto strategy, ::dyna::parseStrategy(request.strategy));
-  DYNA_ASSIGN_OR_RETURN(auto policy,
-                        makePolicy(costs, std::move(strategy), request));
+  DYNA_ASSIGN_OR_RETURN(auto asked,
+                        policyRequest(std::move(strategy), request));
+  DYNA_ASSIGN_OR_RETURN(auto policy, choosePolicy(costs, asked));
   if (std::string note = costs.describeOtherType(); !note.empty())
     policy.notes.push_back(std::move(note));
   DYNA_ASSIGN_OR_RETURN(auto graph, placeStrategy(model, policy.strategy));
-  return cutDraft({std::move(graph)}, std::move(policy), costs, request);
+  return cutDraft({std::move(graph)}, std::move(policy), std::move(asked),
+                  costs, request);
 }
 
 static PlanDraft draftOf(const ::dyna::SwitchTable &switches, int turn,
@@ -285,9 +309,10 @@ mlir::dyna::beginPhase(const ::dyna::SwitchTable &switches, int turn,
                        const ::dyna::CostModel &costs,
                        const MiniBatchRequest &request) {
   DYNA_ASSIGN_OR_RETURN(
-      auto policy, makePolicy(costs, switches.graph(turn).strategy(), request));
+      auto asked, policyRequest(switches.graph(turn).strategy(), request));
+  DYNA_ASSIGN_OR_RETURN(auto policy, choosePolicy(costs, asked));
   return cutDraft(draftOf(switches, turn, request.evaluate), std::move(policy),
-                  costs, request);
+                  std::move(asked), costs, request);
 }
 
 ::dyna::StatusOr<::dyna::PlanOptions>
@@ -298,15 +323,14 @@ mlir::dyna::phaseOptions(const ::dyna::SwitchTable &switches, int turn,
   if (own.tokensPerBatch <= 0)
     own.tokensPerBatch = tokensOf(request);
   own.lengths = {longest};
-  DYNA_ASSIGN_OR_RETURN(
-      auto policy, makePolicy(costs, switches.graph(turn).strategy(), own));
+  DYNA_ASSIGN_OR_RETURN(auto asked,
+                        policyRequest(switches.graph(turn).strategy(), own));
+  DYNA_ASSIGN_OR_RETURN(auto policy, choosePolicy(costs, asked));
   PlanDraft draft = draftOf(switches, turn, request.evaluate);
-  const bool isSwitched = draft.options.switched;
-  draft.options = std::move(policy.options);
-  draft.options.switched = isSwitched;
-  DYNA_ASSIGN_OR_RETURN(draft.rankMemory,
-                        bytesOf("rank-memory", request.rankMemory));
-  return limitOptions(draft, ::dyna::Planner(draft.graph, costs));
+  ::dyna::Planner planner(draft.graph, costs);
+  DYNA_RETURN_IF_ERROR(chooseOptions(draft, std::move(policy), planner,
+                                     std::move(asked), request));
+  return limitOptions(draft, planner);
 }
 
 //===----------------------------------------------------------------------===//

@@ -83,6 +83,11 @@ struct Flags {
       cl::desc("What the micro-batches of --stop-after=plan are made of, as a "
                "binary's --micro-batches says"),
       cl::value_desc("word"), cl::cat(category)};
+  cl::opt<std::string> rankMemory{
+      "rank-memory",
+      cl::desc("Bytes of each rank that the plans of --stop-after=plan fit, "
+               "such as 40MiB, as a binary's --rank-memory says"),
+      cl::value_desc("bytes"), cl::cat(category)};
   cl::opt<std::string> stopAfter{
       "stop-after",
       cl::desc("Print the module after a phase and stop: parse, differentiate, "
@@ -156,6 +161,7 @@ struct Flags {
           "--length-columns needs --lengths FILE");
     }
     options.microBatches = microBatches;
+    options.rankMemory = rankMemory;
     options.stopAfter = stopAfter;
     options.dumpDirectory = dumpDir;
     options.timePasses = timePasses;

@@ -159,4 +159,30 @@ StatusOr<int64_t> largestMicroBatchWithin(const Planner &planner,
                                  options.maxTokensPerMicroBatch);
 }
 
+StatusOr<std::optional<Policy>>
+limitPolicy(const Planner &planner, PlanRequest request,
+            const PlanOptions &options, Persistent persistent,
+            int64_t rankBytes, int64_t beside, const std::string &flag) {
+  if (request.tokensPerMicroBatch != 0)
+    return std::optional<Policy>();
+  // As regions are sized (StepRegions.h).
+  rankBytes -= rankBytes % plan::placeAlignment;
+  DYNA_ASSIGN_OR_RETURN(request.tokensPerMicroBatch,
+                        largestMicroBatchWithin(planner, options, persistent,
+                                                rankBytes - beside));
+  const int64_t most = options.maxTokensPerMicroBatch;
+  if (request.tokensPerMicroBatch == 0 || request.tokensPerMicroBatch == most)
+    return std::optional<Policy>();
+  request.strategy = planner.graph().strategy();
+  request.isAgain = true;
+  DYNA_ASSIGN_OR_RETURN(Policy policy,
+                        choosePolicy(planner.costs(), std::move(request)));
+  policy.notes.push_back(formatText(
+      "micro-batches have at most %d tokens, not %d: larger ones do not fit %s "
+      "of a rank (%s)",
+      policy.options.maxTokensPerMicroBatch, most, formatBytes(rankBytes),
+      flag));
+  return std::optional<Policy>(std::move(policy));
+}
+
 } // namespace dyna

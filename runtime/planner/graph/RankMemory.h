@@ -14,8 +14,11 @@
 
 #include "runtime/plan/graph/PersistentLayout.h"
 #include "runtime/planner/graph/Planner.h"
+#include "runtime/planner/graph/Policy.h"
 
 #include <map>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -97,6 +100,16 @@ StatusOr<int64_t> largestMicroBatchWithin(const Planner &planner,
                                           const PlanOptions &options,
                                           Persistent persistent,
                                           int64_t rankBytes);
+
+/// Chooses again for a `request` that leaves the size of micro-batches open and led to
+/// `options`. Takes the largest micro-batches for which arenas of `rankBytes` have room
+/// beside `beside` bytes. Returns nothing if the size stays as it is, or if
+/// nothing fits; sizing the regions then says what is missing. A note of the policy
+/// names the limit, `flag`.
+StatusOr<std::optional<Policy>>
+limitPolicy(const Planner &planner, PlanRequest request,
+            const PlanOptions &options, Persistent persistent,
+            int64_t rankBytes, int64_t beside, const std::string &flag);
 
 } // namespace dyna
 

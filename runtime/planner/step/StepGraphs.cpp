@@ -110,29 +110,16 @@ int64_t StepGraphs::heldBeside(const PlannedGraph &graph, bool training) const {
 Status limitMicroBatches(const StepGraphs &graphs, PlannedGraph &graph,
                          PlanRequest request, bool training, int64_t rankBytes,
                          std::vector<std::string> &notes) {
-  if (request.tokensPerMicroBatch != 0)
-    return Status::ok();
-  // As regions are sized (StepRegions.h).
-  rankBytes -= rankBytes % plan::placeAlignment;
   DYNA_ASSIGN_OR_RETURN(
-      request.tokensPerMicroBatch,
-      largestMicroBatchWithin(*graph.planner, graphs.optionsOf(graph),
-                              graphs.persistentOf(graph, training),
-                              rankBytes - graphs.heldBeside(graph, training)));
-  const int64_t most = graph.options.maxTokensPerMicroBatch;
-  if (request.tokensPerMicroBatch == 0 || request.tokensPerMicroBatch == most)
+      std::optional<Policy> policy,
+      limitPolicy(*graph.planner, std::move(request), graphs.optionsOf(graph),
+                  graphs.persistentOf(graph, training), rankBytes,
+                  graphs.heldBeside(graph, training), "--rank-memory"));
+  if (!policy)
     return Status::ok();
-  request.strategy = graph.graph->strategy();
-  request.isAgain = true;
-  DYNA_ASSIGN_OR_RETURN(
-      auto policy, choosePolicy(graph.planner->costs(), std::move(request)));
-  graph.options = policy.options;
-  graph.microBatches = policy.microBatches;
-  notes.insert(notes.end(), policy.notes.begin(), policy.notes.end());
-  notes.push_back(formatText(
-      "micro-batches have at most %d tokens, not %d: larger ones do not fit %s "
-      "of a rank (--rank-memory)",
-      graph.options.maxTokensPerMicroBatch, most, formatBytes(rankBytes)));
+  graph.options = policy->options;
+  graph.microBatches = policy->microBatches;
+  notes.insert(notes.end(), policy->notes.begin(), policy->notes.end());
   return Status::ok();
 }
 

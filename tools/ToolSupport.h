@@ -5,6 +5,7 @@
 #ifndef DYNA_TOOLS_TOOLSUPPORT_H
 #define DYNA_TOOLS_TOOLSUPPORT_H
 
+#include "runtime/base/Printable.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
@@ -130,7 +131,7 @@ inline bool parseToolOptions(int argc, char **argv, llvm::StringRef overview) {
   llvm::StringRef(text).trim().split(lines, '\n', -1, /*KeepEmpty=*/false);
   // Some complaints have gone out already.
   if (!lines.empty())
-    llvm::errs() << llvm::join(lines, "; ") << '\n';
+    llvm::errs() << ::dyna::messageText(llvm::join(lines, "; ")) << '\n';
   return false;
 }
 

@@ -17,8 +17,11 @@ using namespace mlir;
 using namespace mlir::dyna;
 
 int mlir::dyna::usageError(const llvm::Twine &message) {
-  // Files and names in them are others' text.
-  llvm::errs() << "dynac: " << ::dyna::printable(message.str(), true) << '\n';
+  // Files and names in them are others' text, of any length.
+  llvm::errs() << "dynac: "
+               << ::dyna::excerpt(::dyna::printable(message.str(), true),
+                                  ::dyna::kMostMessageBytes)
+               << '\n';
   return kUsageError;
 }
 

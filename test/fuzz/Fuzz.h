@@ -30,6 +30,14 @@ namespace dyna::test {
 /// Inputs that the reader accepts, from which mutations start.
 std::vector<std::string> fuzzSeeds();
 
+/// Bytes of memory that an input may take: so many, and so many for each of its bytes.
+/// A target raises them if few bytes stand for many by the format itself.
+inline int64_t fixedBytes = INT64_C(32) << 20, bytesPerByte = 24;
+
+/// What the library of protocol buffers reserves for a string before it reads it, if a
+/// file says that it is so long.
+inline constexpr int64_t protobufStringBytes = 50000000 + 1000;
+
 /// How many inputs the reader took so far, counted by the target: a target
 /// whose seeds are all refused would test nothing.
 inline uint64_t acceptedInputs = 0;

@@ -2,14 +2,20 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   dyna_fuzz_X [--mutations N] [--seed S] [--write-seeds DIR] [FILE|DIR]...
+//   dyna_fuzz_X [--mutations N] [--swollen N] [--seed S] [--write-seeds DIR]
+//               [FILE|DIR]...
 //
-// Runs the target on its seeds, on the given files and on N mutations of all of
-// them. The same arguments run the same inputs. When the target dies, the input
-// is left in `fuzz-failure.bin` in the current directory.
+// Runs the target on its seeds, on the given files, on N mutations of all of them and
+// on N inputs of up to 2 MiB in which a piece or a word is repeated. The same arguments
+// run the same inputs. When the target dies, the input is left in `fuzz-failure.bin`
+// in the current directory.
+//
+// Every input also has a limit of memory (AllocatedBytes.h): a fixed part, and a small
+// multiple of its size.
 //
 //===----------------------------------------------------------------------===//
 
+#include "test/fuzz/AllocatedBytes.h"
 #include "test/fuzz/Fuzz.h"
 
 #include "runtime/abi/Random.h"
@@ -28,7 +34,7 @@ using namespace dyna::test;
 
 namespace {
 
-constexpr size_t longestInput = 1 << 16;
+constexpr size_t longestInput = 1 << 16, longestSwollen = 1 << 21;
 
 /// The input that runs now, for the signal handler.
 const char *currentData = nullptr;
@@ -50,7 +56,66 @@ void runOne(const std::string &input) {
   std::vector<uint8_t> copy(input.begin(), input.end());
   currentData = input.data();
   currentSize = input.size();
+  const int64_t before = beginPeak();
   LLVMFuzzerTestOneInput(copy.data(), copy.size());
+  const int64_t taken = peakBytes() - before;
+  const int64_t limit =
+      fixedBytes + bytesPerByte * static_cast<int64_t>(input.size());
+  if (taken > limit)
+    std::fprintf(stderr, "%lld bytes of memory for %zu bytes of input\n",
+                 static_cast<long long>(taken), input.size());
+  require(taken <= limit, "memory is bounded by the size of the input");
+}
+
+/// A field of a protocol buffer.
+struct WireField {
+  size_t begin, tagBytes, content, end;
+  bool isBytes;
+};
+
+uint64_t readVarint(const std::string &bytes, size_t &at) {
+  uint64_t value = 0;
+  for (int shift = 0; at < bytes.size() && shift < 64; shift += 7) {
+    const auto byte = static_cast<unsigned char>(bytes[at++]);
+    value |= static_cast<uint64_t>(byte & 127) << shift;
+    if (byte < 128)
+      return value;
+  }
+  at = bytes.size() + 1;
+  return 0;
+}
+
+std::string varint(uint64_t value) {
+  std::string bytes;
+  for (; value >= 128; value >>= 7)
+    bytes += static_cast<char>(value | 128);
+  return bytes + static_cast<char>(value);
+}
+
+/// Empty if the bytes are no message.
+std::vector<WireField> fieldsOf(const std::string &bytes) {
+  std::vector<WireField> fields;
+  for (size_t at = 0; at < bytes.size();) {
+    const size_t begin = at;
+    const uint64_t tag = readVarint(bytes, at);
+    const size_t tagBytes = at - begin;
+    const uint64_t wire = tag & 7;
+    size_t content = at;
+    if (wire == 0)
+      readVarint(bytes, at);
+    else if (wire == 1 || wire == 5)
+      at += wire == 1 ? 8 : 4;
+    else if (wire == 2) {
+      const uint64_t size = readVarint(bytes, at);
+      content = at;
+      at = at <= bytes.size() && size <= bytes.size() - at ? at + size
+                                                           : bytes.size() + 1;
+    }
+    if (tag < 8 || wire == 3 || wire == 4 || wire > 5 || at > bytes.size())
+      return {};
+    fields.push_back({begin, tagBytes, content, at, wire == 2});
+  }
+  return fields;
 }
 
 class Mutator {
@@ -67,7 +132,54 @@ public:
     return input;
   }
 
+  /// A piece of an input, or a word, many times: many members, deep nesting, a long
+  /// name. Half of those that are protocol buffers stay such.
+  std::string swollen() {
+    std::string input = corpus_[below(corpus_.size())];
+    if (below(2))
+      if (std::vector<WireField> fields = fieldsOf(input); !fields.empty())
+        return swollenMessage(input, fields);
+    size_t at = below(input.size() + 1);
+    std::string piece = input.substr(at, 1 + below(below(2) ? 64 : 4));
+    if (below(3) == 0 || piece.empty())
+      piece = drawWord();
+    size_t size = (size_t(1) << 12) << below(10);
+    return input.insert(at, repeat(piece, size));
+  }
+
 private:
+  static std::string repeat(const std::string &piece, size_t size) {
+    std::string many;
+    while (many.size() < std::min(size, longestSwollen))
+      many += piece;
+    return many;
+  }
+
+  /// A field, or what is in one, many times, or empty ones of its number.
+  std::string swollenMessage(const std::string &message,
+                             const std::vector<WireField> &fields) {
+    const WireField &field = fields[below(fields.size())];
+    const std::string tag = message.substr(field.begin, field.tagBytes);
+    std::string content =
+        message.substr(field.content, field.end - field.content);
+    const size_t size = (size_t(1) << 12) << below(10);
+    std::string swollen;
+    if (!field.isBytes || below(3) == 0) {
+      swollen =
+          repeat(message.substr(field.begin, field.end - field.begin), size);
+    } else if (below(3) == 0) {
+      swollen = repeat(tag + std::string(1, '\0'), size);
+    } else {
+      std::vector<WireField> within = fieldsOf(content);
+      if (!within.empty() && below(4))
+        content = swollenMessage(content, within);
+      else
+        content = repeat(content.empty() ? "x" : content, size);
+      swollen = tag + varint(content.size()) + content;
+    }
+    return message.substr(0, field.begin) + swollen + message.substr(field.end);
+  }
+
   uint64_t draw() { return dyna_mix64(state_++); }
   size_t below(size_t bound) { return bound ? draw() % bound : 0; }
 
@@ -96,7 +208,7 @@ private:
       overwriteNumber(input, at);
       return;
     case 6:
-      insertWord(input, at);
+      input.insert(at, drawWord());
       return;
     case 7:
       splice(input, at);
@@ -154,7 +266,7 @@ private:
       std::memcpy(input.data() + at, &value, width);
   }
 
-  void insertWord(std::string &input, size_t at) {
+  const char *drawWord() {
     static constexpr const char *words[] = {"\"",
                                             "\\",
                                             "{",
@@ -184,7 +296,7 @@ private:
                                             "\xED\xA0\x80",
                                             "\xC0\x80",
                                             "\xF4\x90\x80\x80"};
-    input.insert(at, words[below(std::size(words))]);
+    return words[below(std::size(words))];
   }
 
   void splice(std::string &input, size_t at) {
@@ -229,12 +341,14 @@ int writeSeeds(const std::filesystem::path &directory) {
 } // namespace
 
 int main(int argc, char **argv) {
-  uint64_t mutations = 20000, seed = 1;
+  uint64_t mutations = 20000, swollen = 200, seed = 1;
   std::vector<std::string> corpus = fuzzSeeds();
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i];
     if (argument == "--mutations" && i + 1 < argc)
       mutations = std::strtoull(argv[++i], nullptr, 10);
+    else if (argument == "--swollen" && i + 1 < argc)
+      swollen = std::strtoull(argv[++i], nullptr, 10);
     else if (argument == "--seed" && i + 1 < argc)
       seed = std::strtoull(argv[++i], nullptr, 10);
     else if (argument == "--write-seeds" && i + 1 < argc)
@@ -256,8 +370,12 @@ int main(int argc, char **argv) {
   Mutator mutator(corpus, dyna_mix64(seed));
   for (uint64_t i = 0; i < mutations; ++i)
     runOne(mutator.next());
-  std::printf("%zu inputs and %llu mutations of them, %llu accepted\n",
+  for (uint64_t i = 0; i < swollen; ++i)
+    runOne(mutator.swollen());
+  std::printf("%zu inputs, %llu mutations of them and %llu swollen ones, %llu "
+              "accepted\n",
               corpus.size(), static_cast<unsigned long long>(mutations),
+              static_cast<unsigned long long>(swollen),
               static_cast<unsigned long long>(acceptedInputs));
   return 0;
 }

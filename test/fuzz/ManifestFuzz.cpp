@@ -50,6 +50,9 @@ void useModel(const Model &model) {
 } // namespace
 
 std::vector<std::string> dyna::test::fuzzSeeds() {
+  // An empty message has 2 bytes in a file.
+  bytesPerByte = 96;
+  fixedBytes += protobufStringBytes;
   return {makeManifest().SerializeAsString(),
           makeManifestWithDegree().SerializeAsString()};
 }

@@ -154,6 +154,9 @@ bool isGoodStep(const plan::StepPlan &step) {
 } // namespace
 
 std::vector<std::string> dyna::test::fuzzSeeds() {
+  // Ranks share programs in a file, but have their own in memory.
+  fixedBytes +=
+      protobufStringBytes + 2 * maxPlanInstructions * sizeof(plan::Instruction);
   std::vector<std::string> seeds;
   PlanOptions options;
   options.maxTokensPerMicroBatch = 8;

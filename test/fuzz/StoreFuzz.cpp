@@ -121,6 +121,9 @@ bool look(std::string_view bytes) {
 } // namespace
 
 std::vector<std::string> dyna::test::fuzzSeeds() {
+  // Ranks share programs in a file, but have their own in memory.
+  fixedBytes +=
+      protobufStringBytes + 2 * maxPlanInstructions * sizeof(plan::Instruction);
   std::vector<std::string> seeds;
   plan::Plan plan = smallPlan();
   for (int rank = 0; rank < 2; ++rank)

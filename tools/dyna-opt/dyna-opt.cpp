@@ -20,6 +20,7 @@
 #include "passes/distribute/SelectFunctions.h"
 #include "runtime/base/FileId.h"
 #include "runtime/base/OutputFile.h"
+#include "runtime/base/Printable.h"
 #include "tools/ToolSupport.h"
 #include "llvm/Support/InitLLVM.h"
 
@@ -136,7 +137,7 @@ static LogicalResult run(const std::string &input, const std::string &output,
                          const MlirOptMainConfig &config) {
   std::string message, text;
   auto fail = [](const llvm::Twine &what) {
-    llvm::errs() << "dyna-opt: " << what << '\n';
+    llvm::errs() << "dyna-opt: " << ::dyna::messageText(what.str()) << '\n';
     return failure();
   };
   auto outputId = ::dyna::fileIdOf(output);

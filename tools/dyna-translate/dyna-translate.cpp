@@ -24,7 +24,8 @@ namespace cl = llvm::cl;
 
 // Bad input exits with 2, as everywhere in the project.
 static int fail(const llvm::Twine &message) {
-  llvm::errs() << "dyna-translate: " << message << '\n';
+  llvm::errs() << "dyna-translate: " << ::dyna::messageText(message.str())
+               << '\n';
   return 2;
 }
 

@@ -231,6 +231,7 @@ readProgram(const plan::file::Program &program) {
   if (program.instructions().size() > maxPlanInstructions)
     return bad(
         formatText("it has more than %d instructions", maxPlanInstructions));
+  instructions.reserve(program.instructions().size());
   std::array<int, fieldCount> at = {};
   for (char number : program.instructions()) {
     Instruction &i = instructions.emplace_back();

@@ -1,4 +1,4 @@
-//===- BucketTimes.cpp - Times of buckets on ports of their own ----------===//
+//===- BucketTimes.cpp - Simulates a switch alone ------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -8,63 +8,95 @@
 
 namespace dyna {
 
+PartOrder::PartOrder(size_t parts, size_t ranks)
+    : before(parts, none), after(parts, none), room(parts, none),
+      first(ranks, none), underWay_(ranks) {}
+
 PartOrder::PartOrder(const PlanWork &work, int64_t bytesUnderWay)
-    : before(work.parts(), none), after(work.parts(), none),
-      room(work.parts(), none), first(work.ranks(), none) {
-  auto bytesOf = [&](int part) {
-    const SwitchMessages::Part &one = work.switches().parts[part];
-    return std::max(one.sent, one.received);
+    : PartOrder(static_cast<size_t>(work.parts()),
+                static_cast<size_t>(work.ranks())) {
+  for (int rank = 0; rank < work.ranks() && work.parts() > 0; ++rank)
+    for (const PlanWork::Step &step : work.steps(rank))
+      if (step.kind == PlanWork::Step::Kind::Start && step.count > 0 &&
+          work.use(step.first) < work.parts())
+        add(work.switches(), work.use(step.first), bytesUnderWay);
+}
+
+PartOrder::PartOrder(const SwitchMessages &plan, const std::vector<int> &order,
+                     int ranks, int64_t bytesUnderWay)
+    : PartOrder(plan.parts.size(), static_cast<size_t>(ranks)) {
+  for (int bucket : order)
+    for (size_t part = plan.firstPart(bucket);
+         part < plan.buckets[bucket].parts; ++part)
+      add(plan, static_cast<int>(part), bytesUnderWay);
+}
+
+void PartOrder::add(const SwitchMessages &plan, int part, int64_t limit) {
+  auto bytesOf = [&](int one) {
+    return std::max(plan.parts[one].sent, plan.parts[one].received);
   };
-  for (int rank = 0; rank < work.ranks() && work.parts() > 0; ++rank) {
-    // `oldest` to `last` are under way.
-    int oldest = none, last = none, ended = none;
-    int64_t bytes = 0;
-    for (const PlanWork::Step &step : work.steps(rank)) {
-      if (step.kind != PlanWork::Step::Kind::Start || step.count == 0 ||
-          work.use(step.first) >= work.parts())
-        continue;
-      const int part = work.use(step.first);
-      (last == none ? first[rank] : after[last]) = part;
-      before[part] = last;
-      if (oldest == none)
-        oldest = part;
-      bytes += bytesOf(part);
-      for (; oldest != part && bytes > bytesUnderWay; oldest = after[oldest]) {
-        bytes -= bytesOf(oldest);
-        ended = oldest;
-      }
-      room[part] = ended;
-      last = part;
+  const int rank = plan.parts[part].rank;
+  UnderWay &own = underWay_[rank];
+  (own.last == none ? first[rank] : after[own.last]) = part;
+  before[part] = own.last;
+  if (own.oldest == none)
+    own.oldest = part;
+  own.bytes += bytesOf(part);
+  for (; own.oldest != part && own.bytes > limit;
+       own.oldest = after[own.oldest]) {
+    own.bytes -= bytesOf(own.oldest);
+    own.ended = own.oldest;
+  }
+  room[part] = own.ended;
+  own.last = part;
+}
+
+BucketTimes::BucketTimes(const SwitchMessages &plan,
+                         const std::vector<int> &order,
+                         const SwitchNetwork &network, Fusing fusing,
+                         int64_t bytesUnderWay)
+    : plan_(plan), ranks_(static_cast<size_t>(network.ranks)),
+      isFused_(fusing == Fusing::Buckets),
+      order_(plan, order, network.ranks, bytesUnderWay), now_(ranks_, 0),
+      arrived_(plan.buckets.size()), begin_(plan.parts.size(), 0), end_(begin_),
+      ended_(begin_), clock_(kPorts * ranks_, 0), rankBegin_(ranks_, 0),
+      rankEnd_(ranks_, 0), uses_(clock_.size()) {
+  for (const bool inside : {false, true}) {
+    secondsPerByte_[inside] = network.secondsPerByte(inside);
+    latency_[inside] = network.latency(inside);
+  }
+  for (int rank = 0; rank < network.ranks; ++rank)
+    node_.push_back(network.nodeOf(rank));
+  simulate(order);
+}
+
+void BucketTimes::simulate(const std::vector<int> &order) {
+  for (const SwitchMessages::Bucket &bucket : plan_.buckets)
+    if (bucket.after >= 0 && arrived_[bucket.after].empty())
+      arrived_[bucket.after].assign(ranks_, 0);
+  for (int bucket : order) {
+    begin(bucket);
+    compute(bucket);
+    std::vector<double> &arrived = arrived_[bucket];
+    for (size_t part = plan_.firstPart(bucket);
+         part < plan_.buckets[bucket].parts; ++part) {
+      seconds_ = std::max(seconds_, end_[part]);
+      if (!arrived.empty())
+        arrived[static_cast<size_t>(plan_.parts[part].rank)] = end_[part];
     }
   }
 }
 
-BucketTimes::BucketTimes(const PlanWork &work, const PartOrder &order)
-    : plan_(work.switches()), work_(work), order_(order),
-      ranks_(static_cast<size_t>(work.ranks())),
-      isFused_(work.fusing() == Fusing::Buckets), begin_(plan_.parts.size(), 0),
-      end_(begin_), ended_(begin_), clock_(kPorts * ranks_, 0),
-      rankBegin_(ranks_, 0), rankEnd_(ranks_, 0), uses_(clock_.size()) {
-  for (const bool inside : {false, true}) {
-    secondsPerByte_[inside] = work.network().secondsPerByte(inside);
-    latency_[inside] = work.network().latency(inside);
+void BucketTimes::begin(int bucket) {
+  const int after = plan_.buckets[bucket].after;
+  for (size_t part = plan_.firstPart(bucket);
+       part < plan_.buckets[bucket].parts; ++part) {
+    const auto rank = static_cast<size_t>(plan_.parts[part].rank);
+    for (int b = after; b >= 0; b = plan_.buckets[b].after)
+      now_[rank] = std::max(now_[rank], arrived_[b][rank]);
+    const int room = order_.room[part];
+    begin_[part] = room < 0 ? now_[rank] : std::max(now_[rank], ended_[room]);
   }
-  for (int rank = 0; rank < work.ranks(); ++rank)
-    node_.push_back(work.network().nodeOf(rank));
-  for (size_t bucket = 0; bucket < plan_.buckets.size(); ++bucket)
-    missing_.push_back(
-        static_cast<int>(plan_.buckets[bucket].parts -
-                         plan_.firstPart(static_cast<int>(bucket))));
-}
-
-bool BucketTimes::begin(int part, double time) {
-  const int room = order_.room[part];
-  begin_[part] = room < 0 ? time : std::max(time, ended_[room]);
-  const int bucket = work_.bucketOf(part);
-  if (--missing_[bucket] > 0)
-    return false;
-  compute(bucket);
-  return true;
 }
 
 void BucketTimes::compute(int bucket) {

@@ -1,4 +1,4 @@
-//===- BucketTimes.h - Times of buckets on ports of their own ---*- C++ -*-===//
+//===- BucketTimes.h - Simulates a switch alone -----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -11,9 +11,9 @@
 // A rank begins a bucket when it has started it and when the bytes that it has under
 // way stay within a limit. A larger bucket goes alone.
 //
-// BucketTimes assumes that nothing else uses the ports. It then needs no events: a
-// bucket is computed when all its parts have begun. BucketFlows.h computes the same
-// with other transfers on the ports.
+// Steps are simulated event by event (BucketFlows.h), with other transfers on the ports.
+// A switch alone needs no events, because all ranks start its buckets in one order. This
+// file computes it bucket by bucket. It gives the same times as a program of its buckets.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,11 +29,15 @@
 namespace dyna {
 
 /// The parts of each rank in the order in which it starts them.
-struct PartOrder {
+class PartOrder {
+public:
   static constexpr int none = -1;
 
-  /// O(steps).
+  /// Reads the programs of a step. O(steps).
   PartOrder(const PlanWork &work, int64_t bytesUnderWay);
+  /// All ranks start their parts in this order of buckets. O(parts).
+  PartOrder(const SwitchMessages &plan, const std::vector<int> &order,
+            int ranks, int64_t bytesUnderWay);
 
   /// By part: the part that its rank starts before it and after it.
   std::vector<int> before, after;
@@ -41,6 +45,17 @@ struct PartOrder {
   /// the bytes under way stay within the limit.
   std::vector<int> room;
   std::vector<int> first; ///< first part of each rank
+
+private:
+  /// Parts `oldest` to `last` of a rank are under way.
+  struct UnderWay {
+    int oldest = none, last = none, ended = none;
+    int64_t bytes = 0;
+  };
+  PartOrder(size_t parts, size_t ranks);
+  void add(const SwitchMessages &plan, int part, int64_t limit);
+
+  std::vector<UnderWay> underWay_; ///< by rank
 };
 
 /// The time in which a port moved the messages of one part.
@@ -59,18 +74,20 @@ inline std::pair<Port, Port> portsOf(const SwitchNetwork &network,
              : std::pair(Port::NetworkOut, Port::NetworkIn);
 }
 
+/// Simulates the buckets of a switch in an order in which each one comes after the bucket
+/// that it names. A rank waits for its parts in these buckets before it starts a part.
 class BucketTimes {
 public:
-  /// Both arguments must outlive this object.
-  BucketTimes(const PlanWork &work, const PartOrder &order);
+  /// The arguments must outlive this object. O(messages + parts + buckets * ranks).
+  BucketTimes(const SwitchMessages &plan, const std::vector<int> &order,
+              const SwitchNetwork &network, Fusing fusing,
+              int64_t bytesUnderWay);
 
-  /// Begins a part at `time`, or later if it needs room. Parts of a rank begin in their
-  /// order, each one after the bucket of the one before is known. Returns true if the
-  /// bucket is known now, because this was its last part.
-  bool begin(int part, double time);
+  /// Returns when the last rank has everything.
+  double seconds() const { return seconds_; }
   double beginOf(int part) const { return begin_[part]; }
-  /// Returns the end of a part of a known bucket.
   double endOf(int part) const { return end_[part]; }
+  const PartOrder &parts() const { return order_; }
 
 private:
   /// A port in the bucket that is computed.
@@ -89,6 +106,8 @@ private:
     }
   };
 
+  void simulate(const std::vector<int> &order);
+  void begin(int bucket);
   void compute(int bucket);
   void addLoads(const SwitchMessages::Message *begin,
                 const SwitchMessages::Message *end);
@@ -108,13 +127,15 @@ private:
   }
 
   const SwitchMessages &plan_;
-  const PlanWork &work_;
-  const PartOrder &order_;
   const size_t ranks_;
   const bool isFused_;
+  const PartOrder order_;
+  double seconds_ = 0;
   double secondsPerByte_[2], latency_[2]; ///< between nodes, inside
   std::vector<int> node_;                 ///< of each rank
-  std::vector<int> missing_; ///< parts of each bucket that have not begun
+  std::vector<double> now_;               ///< when each rank goes on
+  /// By bucket and rank, the end of its part, for buckets that others come after.
+  std::vector<std::vector<double>> arrived_;
   std::vector<double> begin_, end_;
   std::vector<double>
       ended_; ///< by part: end of all parts of its rank up to it

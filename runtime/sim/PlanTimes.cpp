@@ -32,7 +32,7 @@ public:
         isHost_(options.ranks == SimulationOptions::Ranks::Host),
         isShared_(!isHost_ &&
                   (options.sharing != SimulationOptions::Sharing::None ||
-                   (work.parts() > 0 && !work.isSwitchAlone()))),
+                   work.parts() > 0)),
         isNoisy_(options.noise > 0 || options.delayEvery > 0),
         states_(work.transfers().size()), ranks_(work.ranks()),
         order_(work, options.bytesUnderWay) {
@@ -42,10 +42,8 @@ public:
       return;
     if (isShared_)
       flows_.emplace(work, order_, *links_);
-    else if (isHost_)
-      messages_.emplace(work);
     else
-      buckets_.emplace(work, order_);
+      messages_.emplace(work);
   }
 
   StatusOr<PlanTimes> run() {
@@ -140,14 +138,13 @@ private:
       }
   }
 
-  /// Makes parts wait for room, or for the bucket before them to be known.
+  /// Makes parts wait for room.
   void chainParts() {
     if (work_.parts() == 0 || isHost_)
       return;
     nextForRoom_ = oldest_ = order_.first;
     for (int part = 0; part < work_.parts(); ++part)
-      states_[part].pending +=
-          (isShared_ ? order_.room[part] : order_.before[part]) >= 0;
+      states_[part].pending += order_.room[part] >= 0;
     for (int &part : nextForRoom_)
       while (part >= 0 && order_.room[part] < 0)
         part = order_.after[part];
@@ -339,10 +336,8 @@ private:
     }
     if (isShared_)
       return events_.push({state.ready, t});
-    if (t < work_.parts())
-      return beginPart(t);
     if (isHost_)
-      return carryOut(t);
+      return t < work_.parts() ? carryOutPart(t) : carryOut(t);
     end(t, state.ready + transfer.seconds);
   }
 
@@ -375,20 +370,6 @@ private:
   //===--------------------------------------------------------------------===//
   // Parts in buckets
   //===--------------------------------------------------------------------===//
-
-  /// Without events: on the host, or if nothing else uses the ports.
-  void beginPart(int part) {
-    if (isHost_)
-      return carryOutPart(part);
-    const bool isKnown = buckets_->begin(part, states_[part].ready);
-    result_.transfers[part].start = buckets_->beginOf(part);
-    if (!isKnown)
-      return;
-    const SwitchMessages &plan = work_.switches();
-    const int bucket = work_.bucketOf(part);
-    for (size_t p = plan.firstPart(bucket); p < plan.buckets[bucket].parts; ++p)
-      end(static_cast<int>(p), buckets_->endOf(static_cast<int>(p)));
-  }
 
   /// Messages whose other rank has begun the bucket, too.
   void carryOutPart(int part) {
@@ -439,11 +420,6 @@ private:
   void goOn(int part, double time) {
     if (isHost_)
       return;
-    if (!isShared_) {
-      if (int next = order_.after[part]; next >= 0)
-        meet(next, 0); // its bucket can be computed now
-      return;
-    }
     const int rank = work_.switches().parts[part].rank;
     int &oldest = oldest_[rank], &next = nextForRoom_[rank];
     for (; oldest >= 0 && states_[oldest].hasEnded;
@@ -499,10 +475,8 @@ private:
   std::vector<int>
       nextForRoom_; ///< of each rank, the next part that needs room
   std::optional<SharedLinks> links_;
-  // One of these, by the kind of simulation:
-  std::optional<BucketTimes> buckets_;
-  std::optional<BucketFlows> flows_;
-  std::optional<PartMessages> messages_;
+  std::optional<BucketFlows> flows_;     ///< of devices
+  std::optional<PartMessages> messages_; ///< of hosts
   std::vector<std::pair<double, int>> ended_;
   int opener_ = 0;
   PlanTimes result_;

@@ -85,8 +85,7 @@ struct PlanTimes {
   std::vector<RankTimes> ranks;
   /// One for each of PlanWork::transfers. It starts when bytes can move.
   std::vector<TaskTime> transfers;
-  /// When ports move buckets, in the order of the ends. Empty for a switch alone and on
-  /// the host.
+  /// When ports move buckets, in the order of the ends. Empty for hosts.
   std::vector<PortTime> ports;
 
   /// Seconds in which a rank waits for others or has already ended.

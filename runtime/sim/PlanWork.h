@@ -94,13 +94,6 @@ public:
   /// Converts a step that `verifyStep` accepts. For each switch this is linear in its
   /// transfers, too.
   explicit PlanWork(const std::vector<PlannedPhase> &phases);
-  /// Returns a program with the buckets of one switch and nothing else. Every rank
-  /// starts its parts in this order of buckets. Before a start it waits for its parts
-  /// in the buckets that this one comes after. `messages` must outlive the result.
-  static PlanWork ofSwitch(const SwitchMessages &messages,
-                           const std::vector<int> &order,
-                           const SwitchNetwork &network,
-                           Fusing fusing = Fusing::Buckets);
 
   struct Step {
     enum class Kind : uint8_t { Run, Meet, Start, Wait };
@@ -144,9 +137,6 @@ public:
   const SwitchMessages &switches() const { return *switches_; }
   const PlannedBucket &bucket(int number) const { return buckets_[number]; }
   const SwitchNetwork &network() const { return network_; }
-  Fusing fusing() const { return fusing_; }
-  /// Returns true if there is nothing but the buckets of a switch.
-  bool isSwitchAlone() const { return isSwitchAlone_; }
   /// Returns the transfers of a phase, without parts. PlanWork of its plan alone has
   /// them in the same order.
   const std::vector<int> &transfersOf(int phase) const {
@@ -154,7 +144,6 @@ public:
   }
 
 private:
-  PlanWork() = default;
   class Writer;
   class Parts;
   void addParts(std::shared_ptr<const SwitchMessages> switches);
@@ -173,8 +162,6 @@ private:
   std::vector<PlannedBucket> buckets_;
   std::vector<int> bucketOfPart_;
   SwitchNetwork network_;
-  Fusing fusing_ = Fusing::Buckets;
-  bool isSwitchAlone_ = false;
   std::vector<std::vector<int>> phaseTransfers_;
 };
 

@@ -5,38 +5,31 @@
 #include "runtime/planner/switch/SwitchTimes.h"
 
 #include "runtime/planner/switch/PortLoads.h"
-#include "runtime/sim/PlanTimes.h"
+#include "runtime/sim/BucketTimes.h"
 
 #include <algorithm>
-#include <cassert>
 #include <numeric>
 
 namespace dyna {
 namespace {
-
-double simulate(const PlanWork &work, int64_t bytesUnderWay) {
-  SimulationOptions options;
-  options.bytesUnderWay = bytesUnderWay;
-  auto times = playPlan(work, options);
-  // All ranks start their parts in one order, so none waits for ever.
-  assert(times.isOk());
-  return times->makespan;
-}
 
 /// Computes how many bytes ranks hold at one time to pass on. A bucket brings them when
 /// it begins. They are free when the last bucket that hands them on has certainly ended,
 /// because a later one that needed its room has begun.
 class PassingMemory {
 public:
-  PassingMemory(const PlanWork &work, int64_t bytesUnderWay)
-      : plan_(work.switches()), work_(work), order_(work, bytesUnderWay),
-        place_(plan_.parts.size(), 0), placeOf_(plan_.buckets.size(), -1) {}
+  PassingMemory(const SwitchMessages &plan, const PartOrder &order)
+      : plan_(plan), order_(order), place_(plan_.parts.size(), 0),
+        placeOf_(plan_.buckets.size(), -1) {
+    for (size_t bucket = 0; bucket < plan.buckets.size(); ++bucket)
+      bucketOf_.resize(plan.buckets[bucket].parts, static_cast<int>(bucket));
+  }
 
   int64_t largest(int rank) {
     parts_.clear();
     for (int part = order_.first[rank]; part >= 0; part = order_.after[part]) {
       place_[part] = static_cast<int>(parts_.size());
-      placeOf_[work_.bucketOf(part)] = place_[part];
+      placeOf_[bucketOf_[part]] = place_[part];
       parts_.push_back(part);
     }
     findUsers();
@@ -51,7 +44,7 @@ public:
       most = std::max(most, held);
     }
     for (int part : parts_)
-      placeOf_[work_.bucketOf(part)] = -1;
+      placeOf_[bucketOf_[part]] = -1;
     return most;
   }
 
@@ -60,7 +53,7 @@ private:
     std::vector<int> last(parts_.size());
     for (size_t p = 0; p < parts_.size(); ++p) {
       last[p] = static_cast<int>(p);
-      const int after = plan_.buckets[work_.bucketOf(parts_[p])].after;
+      const int after = plan_.buckets[bucketOf_[parts_[p]]].after;
       if (plan_.parts[parts_[p]].handsOn && after >= 0 && placeOf_[after] >= 0)
         last[placeOf_[after]] = static_cast<int>(p);
     }
@@ -72,10 +65,10 @@ private:
   }
 
   const SwitchMessages &plan_;
-  const PlanWork &work_;
-  const PartOrder order_;
-  std::vector<int> place_;   ///< of each part among those of its rank
-  std::vector<int> placeOf_; ///< the same by bucket; -1: none
+  const PartOrder &order_;
+  std::vector<int> bucketOf_; ///< by part
+  std::vector<int> place_;    ///< of each part among those of its rank
+  std::vector<int> placeOf_;  ///< the same by bucket; -1: none
   // Of one rank:
   std::vector<int> parts_;
   std::vector<std::pair<int, int64_t>> freed_; ///< after which place, bytes
@@ -135,7 +128,8 @@ private:
 
 double secondsOf(const SwitchMessages &messages, const std::vector<int> &order,
                  const SwitchNetwork &network, int64_t bytesUnderWay) {
-  return simulate(PlanWork::ofSwitch(messages, order, network), bytesUnderWay);
+  return BucketTimes(messages, order, network, Fusing::Buckets, bytesUnderWay)
+      .seconds();
 }
 
 SwitchTimes timesOf(const std::vector<SwitchTensor> &tensors,
@@ -146,13 +140,13 @@ SwitchTimes timesOf(const std::vector<SwitchTensor> &tensors,
       SwitchMessages::of(tensors, plan, network.ranks);
   std::vector<int> order(plan.buckets.size());
   std::iota(order.begin(), order.end(), 0);
-  const PlanWork work = PlanWork::ofSwitch(messages, order, network, fusing);
-  times.seconds = simulate(work, bytesUnderWay);
+  const BucketTimes buckets(messages, order, network, fusing, bytesUnderWay);
+  times.seconds = buckets.seconds();
   Counter counter(tensors, network, times);
   counter.count(messages, fusing);
   counter.countLocal(plan);
   const std::vector<int64_t> layouts = counter.layouts();
-  PassingMemory passing(work, bytesUnderWay);
+  PassingMemory passing(messages, buckets.parts());
   for (int rank = 0; rank < network.ranks; ++rank)
     times.peakBytes =
         std::max(times.peakBytes,

@@ -2,9 +2,8 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Durations are those of runtime/sim, which simulates a program of the plan's
-// buckets alone (PlanWork::ofSwitch). Lower bounds of any plan are in
-// SwitchBounds.h.
+// Durations are those of runtime/sim, which simulates the plan's buckets alone
+// (BucketTimes.h). Lower bounds of any plan are in SwitchBounds.h.
 //
 //===----------------------------------------------------------------------===//
 

@@ -238,6 +238,71 @@ TEST(StepTimesTest, AStepOfOnePhaseIsItsPlan) {
 // Switches alone
 //===----------------------------------------------------------------------===//
 
+/// The program of a switch alone, on ranks that do nothing else.
+class SwitchProgram {
+public:
+  SwitchProgram(const SwitchCase &one, const SwitchPlan &plan)
+      : costs_(costsOf(modelWithDegrees(), 1, 1, 1, 0, clusterOf(one.network))),
+        graph_(*ExecutableGraph::create(
+            costs_.model(),
+            *parseStrategy(formatText("dp=%d", one.network.ranks)))) {
+    switch_.tensors = one.tensors;
+    switch_.plan = plan;
+    plan_.ranks.resize(one.network.ranks);
+    for (int rank = 0; rank < one.network.ranks; ++rank)
+      write(rank);
+  }
+
+  PlanWork work() const {
+    return PlanWork({{&graph_, &plan_, &costs_, &switch_}});
+  }
+
+private:
+  static std::string clusterOf(const SwitchNetwork &network) {
+    return formatText("devices_per_node: %d inside { latency_seconds: %g "
+                      "bytes_per_second: %g } between { latency_seconds: %g "
+                      "bytes_per_second: %g }",
+                      network.ranksPerNode, network.insideLatency,
+                      network.insideRate, network.betweenLatency,
+                      network.betweenRate);
+  }
+
+  /// As JoinPhases writes what comes to the first phase.
+  void write(int rank) {
+    const auto &buckets = switch_.plan.buckets;
+    std::vector<bool> waits(buckets.size(), false);
+    for (size_t b = 0; b < buckets.size(); ++b)
+      for (const SwitchTransfer &one : buckets[b].transfers)
+        waits[b] = waits[b] || one.from == rank || one.to == rank;
+    auto add = [&](Instruction::Op op, size_t bucket) {
+      Instruction i;
+      i.op = op;
+      i.bucket = static_cast<int>(bucket);
+      plan_.ranks[rank].instructions.push_back(i);
+    };
+    auto wait = [&](size_t bucket) {
+      if (waits[bucket])
+        add(Instruction::SWITCH_WAIT, bucket);
+      waits[bucket] = false;
+    };
+    for (size_t b = 0; b < buckets.size(); ++b) {
+      if (!waits[b])
+        continue;
+      for (int after = buckets[b].after; after >= 0;
+           after = buckets[after].after)
+        wait(after);
+      add(Instruction::SWITCH_START, b);
+    }
+    for (size_t b = 0; b < buckets.size(); ++b)
+      wait(b);
+  }
+
+  const CostModel costs_;
+  const ExecutableGraph graph_;
+  plan::Plan plan_;
+  GraphSwitch switch_;
+};
+
 /// Buckets are computed one by one, or event by event as in steps.
 TEST(StepTimesTest, SwitchesAloneAgreeWithTheirEvents) {
   Draw draw(7);
@@ -255,17 +320,19 @@ TEST(StepTimesTest, SwitchesAloneAgreeWithTheirEvents) {
         SwitchMessages::of(one.tensors, plan, one.network.ranks);
     std::vector<int> order(plan.buckets.size());
     std::iota(order.begin(), order.end(), 0);
-    const PlanWork work = PlanWork::ofSwitch(messages, order, one.network);
     Options options;
     options.bytesUnderWay = draw.below(2) == 0 ? kBytesUnderWay : 2000;
-    const PlanTimes alone = *playPlan(work, options);
-    options.sharing = Options::Sharing::Devices;
+    const BucketTimes alone(messages, order, one.network, Fusing::Buckets,
+                            options.bytesUnderWay);
+    const SwitchProgram program(one, plan);
+    const PlanWork work = program.work();
     const PlanTimes events = *playPlan(work, options);
+    EXPECT_NEAR(alone.seconds(), events.makespan, 1e-9 * (1 + alone.seconds()));
     for (int part = 0; part < work.parts(); ++part) {
-      ASSERT_NEAR(alone.transfers[part].start, events.transfers[part].start,
-                  1e-9 * (1 + alone.makespan));
-      ASSERT_NEAR(alone.transfers[part].end, events.transfers[part].end,
-                  1e-9 * (1 + alone.makespan));
+      ASSERT_NEAR(alone.beginOf(part), events.transfers[part].start,
+                  1e-9 * (1 + alone.seconds()));
+      ASSERT_NEAR(alone.endOf(part), events.transfers[part].end,
+                  1e-9 * (1 + alone.seconds()));
     }
     for (const SwitchMessages::Part &part : messages.parts)
       handedOn += part.handsOn;

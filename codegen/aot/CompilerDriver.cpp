@@ -285,6 +285,7 @@ void Driver::buildPlanPhase(OpPassManager &passes) const {
   plan.lengths.assign(options.lengths.begin(), options.lengths.end());
   plan.microBatches = options.microBatches;
   plan.rankMemory = options.rankMemory;
+  plan.costs = options.costs;
   // What was orchestrated has strategies of its own, which take turns in a step.
   if (strategies.empty() || !ranges.empty())
     return passes.addPass(createPlan(plan));

@@ -33,11 +33,10 @@ Status HostExchange::carryOut(Group &group, const Collective &collective) {
 
 Status HostExchange::sum(std::vector<double> &values) {
   DYNA_ASSIGN_OR_RETURN(Group * all, world());
-  return carryOut(*all,
-                  Collective::flat(CollectiveKind::AllReduce, values.data(),
-                                   values.data(),
-                                   static_cast<int64_t>(values.size()),
-                                   DYNA_ELEMENT_F64));
+  return carryOut(*all, Collective::flat(CollectiveKind::AllReduce,
+                                         values.data(), values.data(),
+                                         static_cast<int64_t>(values.size()),
+                                         DYNA_ELEMENT_F64));
 }
 
 StatusOr<std::vector<uint64_t>>
@@ -47,10 +46,9 @@ HostExchange::gather(const std::vector<uint64_t> &own) {
   std::vector<uint64_t> numbers(own.size() * ranks());
   DYNA_ASSIGN_OR_RETURN(Group * all, world());
   DYNA_RETURN_IF_ERROR(carryOut(
-      *all, Collective::flat(CollectiveKind::AllGather, own.data(),
-                             numbers.data(),
-                             static_cast<int64_t>(numbers.size()),
-                             DYNA_ELEMENT_F64)));
+      *all, Collective::flat(
+                CollectiveKind::AllGather, own.data(), numbers.data(),
+                static_cast<int64_t>(numbers.size()), DYNA_ELEMENT_F64)));
   return numbers;
 }
 

@@ -64,7 +64,8 @@ private:
   Status wait(const StatusOr<Ticket> &ticket);
 
   Transport &wires_;
-  std::map<std::vector<int>, std::unique_ptr<Group>> groups_; ///< by their ranks
+  std::map<std::vector<int>, std::unique_ptr<Group>>
+      groups_; ///< by their ranks
 };
 
 } // namespace dyna

@@ -55,8 +55,7 @@ void limitStages(PipelineProblem &problem, const ExecutableGraph &graph,
                  const std::vector<int64_t> &beside) {
   problem.mostKept = choice.mostKept;
   for (int stage = 0; stage < graph.stages(); ++stage)
-    problem.limits.push_back(
-        leastLimit(graph, replica, stage, choice, beside));
+    problem.limits.push_back(leastLimit(graph, replica, stage, choice, beside));
 }
 
 HeldBytes::HeldBytes(const ExecutableGraph &graph, const PlanOptions &options) {

@@ -113,14 +113,13 @@ Status tryCandidate(const PlanWriter &writer, const PlanCandidate &candidate,
     DYNA_RETURN_IF_ERROR(
         writer.writeEstimated(tried.plan, candidate.choice, trains, {}));
   if (isTimed) {
-    DYNA_ASSIGN_OR_RETURN(
-        PlanTimes times, timePlan(writer.graph(), tried.plan, writer.costs()));
+    DYNA_ASSIGN_OR_RETURN(PlanTimes times,
+                          timePlan(writer.graph(), tried.plan, writer.costs()));
     tried.seconds = times.makespan;
     if (tried.seconds >= atMost)
       return Status::resourceExhausted("another plan is shorter");
   }
-  return isPlaced ? Status::ok()
-                  : writer.place(tried.plan, candidate.choice);
+  return isPlaced ? Status::ok() : writer.place(tried.plan, candidate.choice);
 }
 
 /// Tries a table of candidates. `cuts` has the micro-batches that they number. Plans of
@@ -139,10 +138,10 @@ StatusOr<TriedPlan> tryAll(const PlanWriter &writer,
       break;
     if (i > 0 && candidate.cut != table[i - 1].cut)
       ofCut = PlanWriter::never;
-    const auto ofRound = std::count_if(
-        table.begin(), table.end(), [&](const PlanCandidate &other) {
-          return other.round == candidate.round;
-        });
+    const auto ofRound = std::count_if(table.begin(), table.end(),
+                                       [&](const PlanCandidate &other) {
+                                         return other.round == candidate.round;
+                                       });
     TriedPlan tried{cuts[candidate.cut]};
     Status status = tryCandidate(writer, candidate, trains,
                                  /*isTimed=*/ofRound > 1, ofCut, tried);
@@ -172,9 +171,9 @@ StatusOr<plan::Plan> cutBy(const PlanWriter &writer,
       checkOptions(writer.graph().model(), writer.graph().ranks(), options));
   plan::Plan plan = writer.empty();
   plan.targetTokens = targetTokens;
-  DYNA_ASSIGN_OR_RETURN(plan.microBatches,
-                        cutMiniBatch(writer.graph(), writer.costs(), lengths,
-                                     options, trains));
+  DYNA_ASSIGN_OR_RETURN(
+      plan.microBatches,
+      cutMiniBatch(writer.graph(), writer.costs(), lengths, options, trains));
   return plan;
 }
 
@@ -230,8 +229,8 @@ StatusOr<PlanCut> cutOfSize(const PlanWriter &writer,
                             int64_t targetTokens, const PlanOptions &options,
                             bool trains) {
   if (!trains || !choosesModes(options)) {
-    DYNA_ASSIGN_OR_RETURN(plan::Plan plan, cutBy(writer, lengths, targetTokens,
-                                                 options, trains));
+    DYNA_ASSIGN_OR_RETURN(
+        plan::Plan plan, cutBy(writer, lengths, targetTokens, options, trains));
     return PlanCut{std::move(plan)};
   }
   std::vector<plan::Recompute> modesOf;
@@ -321,8 +320,8 @@ StatusOr<PlanCut> cutStep(const PlanWriter &writer,
                           int64_t targetTokens, const PlanOptions &options,
                           bool trains) {
   const ExecutableGraph &graph = writer.graph();
-  DYNA_ASSIGN_OR_RETURN(PlanCut best, cutOfSize(writer, lengths, targetTokens,
-                                                options, trains));
+  DYNA_ASSIGN_OR_RETURN(
+      PlanCut best, cutOfSize(writer, lengths, targetTokens, options, trains));
   const int64_t manyInFlight = int64_t(4) * graph.stages() * graph.replicas();
   if (!trains || graph.stages() == 1 || options.dynamicLimits.empty() ||
       !ruleOf(options.batching).takesShares ||

@@ -28,9 +28,10 @@ namespace dyna {
 /// One way to plan a step.
 struct PlanCandidate {
   PlanChoice choice;
-  int cut = 0;            ///< index of its micro-batches
-  int round = 0;          ///< compared with the candidates of its round alone
-  bool isFallback = false; ///< its schedule, which is not the one asked for, is named
+  int cut = 0;   ///< index of its micro-batches
+  int round = 0; ///< compared with the candidates of its round alone
+  bool isFallback =
+      false; ///< its schedule, which is not the one asked for, is named
 };
 
 /// Returns the schedules of a training step that are tried for options: theirs, and

@@ -49,8 +49,8 @@ Status PlanWriter::forRanks(int replicas,
 }
 
 StatusOr<double> PlanWriter::chooseModes(const plan::Plan &plan,
-                                      const std::vector<int64_t> &beside,
-                                      PlanChoice &choice) const {
+                                         const std::vector<int64_t> &beside,
+                                         PlanChoice &choice) const {
   choice.microBatchRecompute.resize(plan.microBatches.size());
   auto own = microBatchesOfReplicas(plan, graph_.replicas());
   double slowest = 0;
@@ -64,9 +64,9 @@ StatusOr<double> PlanWriter::chooseModes(const plan::Plan &plan,
 }
 
 Status PlanWriter::write(plan::Plan &plan, int replicas,
-                      const PlanChoice &choice, bool trains,
-                      const CostsOf &costsOf, std::vector<int64_t> *held,
-                      const ComputeOrder *given) const {
+                         const PlanChoice &choice, bool trains,
+                         const CostsOf &costsOf, std::vector<int64_t> *held,
+                         const ComputeOrder *given) const {
   const Strategy &strategy = graph_.strategy();
   std::vector<std::vector<int>> microBatches =
       microBatchesOfReplicas(plan, strategy.dp);
@@ -110,8 +110,9 @@ Status PlanWriter::write(plan::Plan &plan, int replicas,
 }
 
 Status PlanWriter::writeEstimated(plan::Plan &plan, const PlanChoice &choice,
-                               bool trains, const std::vector<int64_t> &beside,
-                               std::vector<int64_t> *held) const {
+                                  bool trains,
+                                  const std::vector<int64_t> &beside,
+                                  std::vector<int64_t> *held) const {
   bool limited = trains && !choice.dynamicLimits.empty() &&
                  (held || ruleOf(choice.schedule).adapts);
   return write(
@@ -129,7 +130,7 @@ Status PlanWriter::writeEstimated(plan::Plan &plan, const PlanChoice &choice,
 }
 
 Status PlanWriter::placeAll(plan::Plan &plan, int replicas,
-                         const Load *largest) const {
+                            const Load *largest) const {
   FoundPlacements found;
   return forRanks(replicas, [&](int rank) {
     return assignMemory(graph_.replicaView(rank), plan, plan.ranks[rank],
@@ -166,7 +167,7 @@ Status PlanWriter::place(plan::Plan &plan, const PlanChoice &choice) const {
 }
 
 Status PlanWriter::writeWithin(plan::Plan &plan, PlanChoice choice,
-                            double atMost) const {
+                               double atMost) const {
   // The further stages run ahead, the more inputs wait behind them, which no
   // estimate of what a stage keeps knows: as many as fit, as under the cyclic
   // schedule, as under 1F1B, one.
@@ -191,7 +192,7 @@ Status PlanWriter::writeWithin(plan::Plan &plan, PlanChoice choice,
 }
 
 Status PlanWriter::writeWithinNumbers(plan::Plan &plan, PlanChoice &choice,
-                                   double atMost, bool &isSlower) const {
+                                      double atMost, bool &isSlower) const {
   constexpr int tries = 4;
   // Inputs that wait for their stage, gradients and workspaces come beside.
   std::vector<int64_t> beside(plan.rankCount(), 0), held = beside;

@@ -31,8 +31,8 @@ StatusOr<plan::Plan> Planner::cut(const std::vector<int64_t> &lengths,
   PlanOptions own = options;
   if (!trains && ruleOf(own.batching).pads)
     own.batching = Batching::Ragged;
-  DYNA_ASSIGN_OR_RETURN(PlanCut cut, cutStep(writer(), lengths, targetTokens,
-                                             own, trains));
+  DYNA_ASSIGN_OR_RETURN(PlanCut cut,
+                        cutStep(writer(), lengths, targetTokens, own, trains));
   // Of the programs that were tried nothing stays.
   cut.plan.ranks.assign(graph_.ranks(), {});
   cut.plan.fallback.clear();
@@ -90,10 +90,10 @@ Planner::expect(const plan::Plan &plan, const PlanOptions &options) const {
     ExpectedPipeline &pipeline = pipelines.emplace_back();
     pipeline.problem =
         estimateStages(graph_, costs_, plan, own[replica], choice);
-    DYNA_ASSIGN_OR_RETURN(
-        pipeline.schedule,
-        orderMessages(std::move(order.replicas[replica]), pipeline.problem,
-                      choice, order.trains));
+    DYNA_ASSIGN_OR_RETURN(pipeline.schedule,
+                          orderMessages(std::move(order.replicas[replica]),
+                                        pipeline.problem, choice,
+                                        order.trains));
   }
   return pipelines;
 }
@@ -101,9 +101,8 @@ Planner::expect(const plan::Plan &plan, const PlanOptions &options) const {
 StatusOr<plan::Plan> Planner::training(const std::vector<int64_t> &lengths,
                                        int64_t targetTokens,
                                        const PlanOptions &options) const {
-  DYNA_ASSIGN_OR_RETURN(
-      PlanCut cut,
-      cutStep(writer(), lengths, targetTokens, options, /*trains=*/true));
+  DYNA_ASSIGN_OR_RETURN(PlanCut cut, cutStep(writer(), lengths, targetTokens,
+                                             options, /*trains=*/true));
   return cut.isComplete
              ? std::move(cut.plan)
              : completePlan(writer(), cut.plan, options, /*trains=*/true);

@@ -108,9 +108,8 @@ StatusOr<PlayedStep> playPhases(const StepPlanner &planner,
   std::vector<PlannedPhase> planned;
   for (const VerifiedStep::Phase &phase : step.phases()) {
     const PlannedGraph &graph = planner.graph(phase.switches.graph);
-    planned.push_back({graph.graph.get(), &phase.plan,
-                       &graph.planner->costs(), phase.switches.values,
-                       phase.switches.gradients});
+    planned.push_back({graph.graph.get(), &phase.plan, &graph.planner->costs(),
+                       phase.switches.values, phase.switches.gradients});
   }
   PlanWork work(planned);
   DYNA_ASSIGN_OR_RETURN(PlanTimes times, playPlan(work, options));
@@ -126,8 +125,7 @@ StatusOr<PlayedStep> playPhases(const StepPlanner &planner,
   for (int k = 0; k < step.phaseCount(); ++k) {
     const VerifiedStep::Phase &phase = step.phases()[k];
     double begin = 0;
-    PlanTimes own =
-        isSingle ? std::move(times) : cutter.cut(phase.plan, begin);
+    PlanTimes own = isSingle ? std::move(times) : cutter.cut(phase.plan, begin);
     played.phases.push_back(
         {&planner.graph(phase.switches.graph),
          &phase,

@@ -26,8 +26,7 @@ struct SharedFact {
 
 /// Fails on every rank if a fact has not the same value on all of them, and
 /// says which. All ranks call it, with facts of the same names in one order.
-Status checkAgreement(HostExchange &host,
-                      const std::vector<SharedFact> &facts);
+Status checkAgreement(HostExchange &host, const std::vector<SharedFact> &facts);
 
 /// The smallest number that any rank says. All ranks call it.
 StatusOr<int64_t> agreeOnLeast(HostExchange &host, int64_t own);

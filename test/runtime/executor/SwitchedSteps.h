@@ -96,11 +96,10 @@ threadTeam(const TinyProgram &program, const std::vector<GraphUse> &uses,
       RankTeam::create(uses, **chooseVariant(program.program(), "", 0),
                        std::move(resources), options));
   for (size_t rank = 0; rank < guarded.size(); ++rank)
-    guarded[rank]->isDeviceMemory =
-        [&machine = team->executor(rank).machine()](const void *data,
-                                                    int64_t bytes) {
-          return machine.owns(data, bytes);
-        };
+    guarded[rank]->isDeviceMemory = [&machine = team->executor(rank).machine()](
+                                        const void *data, int64_t bytes) {
+      return machine.owns(data, bytes);
+    };
   return team;
 }
 

@@ -135,8 +135,8 @@ private:
   Status check(const std::vector<Strip> &strips) const {
     for (const Strip &strip : strips)
       if (strip.count > 0)
-        DYNA_RETURN_IF_ERROR(check(
-            strip.data, (strip.count - 1) * strip.stride + strip.bytes));
+        DYNA_RETURN_IF_ERROR(
+            check(strip.data, (strip.count - 1) * strip.stride + strip.bytes));
     return Status::ok();
   }
 

@@ -14,7 +14,7 @@ FORMULA = re.compile(r"(\d+)(?:\*(Tq|Tkv|S))?")
 
 def parse_formula(text):
     """'128*Tq + 16384' as the manifest's JSON writes it."""
-    result = {"tq": 0, "tkv": 0, "s": 0, "constant": 0}
+    result = {"stream": 0, "tq": 0, "tkv": 0, "s": 0, "constant": 0}
     for part in text.split(" + "):
         match = FORMULA.fullmatch(part.strip())
         if not match:

@@ -147,7 +147,7 @@ TEST_F(TrainRangesTest, MergedSamplesAreCounted) {
   EXPECT_LT(merged, *json->findInteger("samples"));
 }
 
-/// Phases are played one after another, with their switches between them.
+/// A rank may be in a later phase than another rank, so that phases overlap.
 TEST_F(TrainRangesTest, StepsOfPhasesArePredicted) {
   ASSERT_EQ(run({"--profile=" + path("costs"), "--profile-seconds=1",
                  "--strategy=dp=2", "--threads=1", "--no-progress"})
@@ -165,8 +165,9 @@ TEST_F(TrainRangesTest, StepsOfPhasesArePredicted) {
     const JsonValue *predicted = json->find("predicted");
     ASSERT_NE(predicted, nullptr);
     const double seconds = predicted->find("seconds")->number;
-    double sum = predicted->find("switch_seconds")->number;
-    EXPECT_GT(sum, 0);
+    EXPECT_GT(predicted->find("switch_seconds")->number, 0);
+    EXPECT_GT(predicted->find("switch_alone_seconds")->number, 0);
+    double sum = 0;
     for (const char *bound : {"bound_seconds", "busy_bound_seconds",
                               "load_bound_seconds", "path_bound_seconds"}) {
       EXPECT_GT(predicted->find(bound)->number, 0) << bound;
@@ -180,13 +181,14 @@ TEST_F(TrainRangesTest, StepsOfPhasesArePredicted) {
     ASSERT_EQ(static_cast<int64_t>(phases->items.size()),
               json->findInteger("phases"));
     for (const JsonValue &phase : phases->items) {
+      EXPECT_LE(phase.find("seconds")->number, seconds * (1 + 1e-6));
       sum += phase.find("seconds")->number;
       EXPECT_FALSE(phase.find("stages")->items.empty());
       for (int rank = 0; rank < 2; ++rank)
         EXPECT_LE(*phase.find("rank_peak_bytes")->items[rank].integer,
                   *json->find("rank_peak_bytes")->items[rank].integer);
     }
-    EXPECT_NEAR(sum, seconds, 1e-6 * seconds);
+    EXPECT_GE(sum, seconds * (1 - 1e-6));
     const JsonValue *ran = json->find("rank_peak_bytes"),
                     *said = predicted->find("rank_peak_bytes");
     ASSERT_EQ(said->items.size(), 2u);

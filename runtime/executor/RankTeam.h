@@ -2,12 +2,12 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What a training loop drives: all ranks that live in this process, as threads,
-// or the one rank that this process is. Steps run on all of them together; parameters are read and written as the *logical*
-// tensors of the model, wherever their rows lie: boxes move as
-// runtime/layout/Move.h plans it. (From graph to graph steps bring them by their
-// switches, SwitchCarrier.h.) With ranks in other processes, every process makes
-// the same calls in the same order.
+// A training loop drives a team: the ranks of this process, each with a thread.
+// A step runs on all of them together. Parameters are read and written as the
+// *logical* tensors of the model, on whichever ranks their rows lie
+// (runtime/layout/Move.h). Switches between graphs move them too
+// (SwitchCarrier.h). If other processes have ranks, every process makes the same
+// calls in the same order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,9 +68,9 @@ public:
   /// processes too, and the failure is the first rank's own.
   Status run(const VerifiedStep &step, const MiniBatch &miniBatch,
              const StepScalars &scalars, StepResult &result);
-  /// The same in two halves, as Executor has them: a step is given to all ranks,
-  /// and the first of those that were given is read. If devices run late, the
-  /// next one may be given in between.
+  /// `launch` gives a step to all ranks and returns before they end it. `finish`
+  /// waits for the oldest step that was launched and reads its result. Up to
+  /// `kStepsInFlight` steps may be launched before one is finished.
   Status launch(const VerifiedStep &step, const MiniBatch &miniBatch,
                 const StepScalars &scalars);
   Status finish(StepResult &result);

@@ -416,7 +416,7 @@ private:
       end(part, time);
   }
 
-  /// What the end of a part makes possible for others of its rank.
+  /// Starts the parts of the same rank that waited for the room of this one.
   void goOn(int part, double time) {
     if (isHost_)
       return;

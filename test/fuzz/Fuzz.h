@@ -34,8 +34,8 @@ std::vector<std::string> fuzzSeeds();
 /// A target raises them if few bytes stand for many by the format itself.
 inline int64_t fixedBytes = INT64_C(32) << 20, bytesPerByte = 24;
 
-/// What the library of protocol buffers reserves for a string before it reads it, if a
-/// file says that it is so long.
+/// The protobuf library reserves up to this many bytes for a string before it reads
+/// it. The length in the file decides, even if the string is missing.
 inline constexpr int64_t protobufStringBytes = 50000000 + 1000;
 
 /// How many inputs the reader took so far, counted by the target: a target

@@ -18,10 +18,10 @@ struct PaddedShape {
   SampleLength longest;
 };
 
-/// What a padded micro-batch takes. Both functions are pure, not negative, and
-/// *monotone*: they never fall where one more sample or a longer one is added,
-/// as padded work cannot. All that is asked for while partitioning is compared,
-/// and contradictions are an error; a fault that no run shows stays unseen.
+/// Time and memory of a padded micro-batch. Both functions are pure and never
+/// negative. They are *monotone*: another sample or a longer one never lowers
+/// them. The cut compares all values it asks for, and refuses those that
+/// contradict this. It cannot see a contradiction in values it did not ask for.
 struct PaddedCosts {
   /// Seconds on the slowest stage, forward and backward. Finite.
   std::function<double(const PaddedShape &)> seconds;

@@ -194,7 +194,7 @@ StatusOr<ChosenModes> searchModes(const ModeProblems &problems,
   return ModeSearch(problems, schedule).run(start);
 }
 
-/// What `choice` has of these micro-batches; empty where they have nothing.
+/// The modes that `choice` holds for these micro-batches; empty if it holds none.
 static StageModes modesBefore(const ExecutableGraph &graph,
                               const std::vector<int> &microBatches,
                               const PlanChoice &choice) {

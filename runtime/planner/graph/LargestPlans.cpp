@@ -135,8 +135,8 @@ public:
     const int stages = graph_.stages(), kept = mostKept(options);
     return stages > 1 ? std::max(2 * kept, 2 * stages + 1) : kept + 1;
   }
-  /// Of those, the ones that may be a long sample: as many as a step has tokens
-  /// for.
+  /// How many of `enough` micro-batches may each hold a long sample alone. The
+  /// limit of tokens in a step bounds them.
   int enoughLongest(const PlanOptions &options) const {
     return options.mostTokens() > options.maxTokensPerMicroBatch
                ? static_cast<int>(

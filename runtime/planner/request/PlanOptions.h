@@ -18,7 +18,7 @@ namespace dyna {
 /// Default limit of tokens in a micro-batch.
 inline constexpr int64_t kUsualMicroBatch = 4096;
 
-/// What a plan is to be. The planner never writes to options: it copies them to a
+/// Settings of a plan. The planner only reads them; what it decides is in a
 /// `PlanChoice`.
 struct PlanOptions {
   RecomputeModes recompute = {plan::RECOMPUTE_NONE};

@@ -46,7 +46,7 @@ TEST(LinearBytesTest, formulasAreComparedAndWritten) {
   EXPECT_EQ(LinearBytes().str(), "0");
 }
 
-/// What is sent is not rounded, and keys need not be as many as queries.
+/// `ofRows` does not round. The load has more keys than queries.
 TEST(LinearBytesTest, rowsOfALoadAreSentWithoutRounding) {
   const Load load{3, 70, 2};
   EXPECT_EQ((LinearBytes{5, 7, 11, 1000}.ofRows(load)),

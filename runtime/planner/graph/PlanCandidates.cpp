@@ -122,37 +122,32 @@ Status tryCandidate(const PlanWriter &writer, const PlanCandidate &candidate,
   return isPlaced ? Status::ok() : writer.place(tried.plan, candidate.choice);
 }
 
-/// Tries a table of candidates. `cuts` has the micro-batches that they number. Plans of
-/// one cut are compared first, then those of all cuts.
+/// Tries a table of candidates and returns the shortest plan of the first round in which
+/// one fits. `cuts` has the micro-batches that candidates number.
 StatusOr<TriedPlan> tryAll(const PlanWriter &writer,
                            const std::vector<plan::Plan> &cuts,
                            const std::vector<PlanCandidate> &table,
                            bool trains) {
   std::optional<TriedPlan> best;
   Status failed;
-  double ofCut = PlanWriter::never; // shortest of the cut that is tried
   for (size_t i = 0; i < table.size(); ++i) {
     const PlanCandidate &candidate = table[i];
     const bool isNewRound = i > 0 && candidate.round != table[i - 1].round;
     if (isNewRound && best)
       break;
-    if (i > 0 && candidate.cut != table[i - 1].cut)
-      ofCut = PlanWriter::never;
     const auto ofRound = std::count_if(table.begin(), table.end(),
                                        [&](const PlanCandidate &other) {
                                          return other.round == candidate.round;
                                        });
     TriedPlan tried{cuts[candidate.cut]};
-    Status status = tryCandidate(writer, candidate, trains,
-                                 /*isTimed=*/ofRound > 1, ofCut, tried);
+    Status status = tryCandidate(
+        writer, candidate, trains, /*isTimed=*/ofRound > 1,
+        /*atMost=*/best ? best->seconds : PlanWriter::never, tried);
     if (status.code() == StatusCode::ResourceExhausted) {
       failed = status;
       continue;
     }
     DYNA_RETURN_IF_ERROR(status);
-    ofCut = tried.seconds;
-    if (best && tried.seconds >= best->seconds)
-      continue;
     if (candidate.isFallback)
       tried.plan.fallback = ruleOf(candidate.choice.schedule).name;
     best = std::move(tried);

@@ -213,25 +213,9 @@ ExecutableGraph::HolderIndex ExecutableGraph::holderIndex(int parameter,
   return {stage == used ? -1 : index, strategy_.dp * used * members};
 }
 
-/// The groups whose lists copiesOf gives.
-std::vector<int> ExecutableGraph::copyGroups(int parameter) const {
-  std::vector<int> groups;
-  std::vector<Box> seen;
-  for (int shard = 0; shard < strategy_.tp && !stagesOf_[parameter].empty();
-       ++shard) {
-    int rank = rankAt({0, stagesOf_[parameter].front(), shard});
-    Box box = boxOf(parameter, rank);
-    if (std::find(seen.begin(), seen.end(), box) != seen.end() || box.isEmpty())
-      continue;
-    seen.push_back(box);
-    groups.push_back(holderGroup(parameter, rank));
-  }
-  return groups;
-}
-
 std::vector<std::vector<int>> ExecutableGraph::copiesOf(int parameter) const {
   std::vector<std::vector<int>> copies;
-  for (int group : copyGroups(parameter))
+  for (int group : copyGroups_[parameter])
     copies.push_back(holderGroups_[group].ranks);
   return copies;
 }
@@ -286,6 +270,24 @@ void ExecutableGraph::groupHolders() {
   for (std::vector<int> &groups : holderGroupOf_)
     for (int &group : groups)
       group = group < 0 ? -1 : place[group];
+  for (int p = 0; p < model_->parameters(); ++p)
+    copyGroups_.push_back(distinctGroups(p));
+}
+
+/// Returns a group for each different part of the parameter.
+std::vector<int> ExecutableGraph::distinctGroups(int parameter) const {
+  std::vector<int> groups;
+  std::vector<Box> seen;
+  for (int shard = 0; shard < strategy_.tp && !stagesOf_[parameter].empty();
+       ++shard) {
+    int rank = rankAt({0, stagesOf_[parameter].front(), shard});
+    Box box = boxOf(parameter, rank);
+    if (std::find(seen.begin(), seen.end(), box) != seen.end() || box.isEmpty())
+      continue;
+    seen.push_back(std::move(box));
+    groups.push_back(holderGroup(parameter, rank));
+  }
+  return groups;
 }
 
 RankView ExecutableGraph::rankView(int rank) const {
@@ -315,7 +317,7 @@ RankView ExecutableGraph::rankView(int rank) const {
     int64_t share = strategy_.zero ? index : 0;
     parameter.updateBegin = partBegin(box.size[0], parts, share);
     parameter.updateEnd = partBegin(box.size[0], parts, share + 1);
-    std::vector<int> copies = copyGroups(p);
+    const std::vector<int> &copies = copyGroups_[p];
     parameter.counts = (strategy_.zero || index == 0) &&
                        std::find(copies.begin(), copies.end(),
                                  holderGroup(p, rank)) != copies.end();

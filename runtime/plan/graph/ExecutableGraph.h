@@ -169,7 +169,7 @@ private:
   void placeRanks();
   void placeParameters();
   void groupHolders();
-  std::vector<int> copyGroups(int parameter) const;
+  std::vector<int> distinctGroups(int parameter) const;
   void splitParameter(int parameter, const plan::ParameterSplit &split);
   Box boxOf(int parameter, int rank) const;
   /// A factor of the tensor-parallel axis as a part of the mesh.
@@ -191,6 +191,8 @@ private:
   std::vector<HolderGroup> holderGroups_;
   /// By parameter and rank of a replica; -1 where it is not held.
   std::vector<std::vector<int>> holderGroupOf_;
+  /// By parameter, the groups whose lists copiesOf returns.
+  std::vector<std::vector<int>> copyGroups_;
   std::vector<RankView> replicaViews_;
 };
 

@@ -132,7 +132,12 @@ Status PlanWriter::writeEstimated(plan::Plan &plan, const PlanChoice &choice,
 Status PlanWriter::placeAll(plan::Plan &plan, int replicas,
                             const Load *largest) const {
   FoundPlacements found;
+  int first = -1; // shard 0 of the stage
   return forRanks(replicas, [&](int rank) {
+    if (graph_.placeOf(rank).shard == 0)
+      first = rank;
+    else if (copyPlaces(plan.ranks[first], plan.ranks[rank]))
+      return Status::ok();
     return assignMemory(graph_.replicaView(rank), plan, plan.ranks[rank],
                         largest, &found);
   });

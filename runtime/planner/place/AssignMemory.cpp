@@ -41,4 +41,18 @@ Status assignMemory(const RankView &view, const plan::Plan &plan,
   return Status::ok();
 }
 
+bool copyPlaces(const plan::RankProgram &from, plan::RankProgram &to) {
+  if (from.count() != to.count())
+    return false;
+  for (int index = 0; index < to.count(); ++index) {
+    plan::Instruction placed = to.instructions[index];
+    placed.places = from.instructions[index].places;
+    if (!(placed == from.instructions[index]))
+      return false;
+  }
+  to.instructions = from.instructions;
+  to.dynamicBytes = from.dynamicBytes;
+  return true;
+}
+
 } // namespace dyna

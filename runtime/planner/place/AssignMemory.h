@@ -24,6 +24,11 @@ Status assignMemory(const RankView &view, const plan::Plan &plan,
                     plan::RankProgram &program, const Load *largest,
                     FoundPlacements *found = nullptr);
 
+/// Copies the places and `dynamic_bytes` of another rank if both run the same
+/// instructions; returns false otherwise. Both ranks must be of one stage and one set
+/// of micro-batches: then their blocks are of equal sizes.
+bool copyPlaces(const plan::RankProgram &from, plan::RankProgram &to);
+
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_PLANNER_ASSIGNMEMORY_H

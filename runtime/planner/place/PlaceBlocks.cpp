@@ -47,34 +47,89 @@ connectedGroups(const std::vector<BlockLifetime> &blocks) {
   return groups;
 }
 
+/// Blocks that have their places, in windows of time. A block is in each window that
+/// its life meets, so that a short life is compared with few others.
+class PlacedBlocks {
+public:
+  PlacedBlocks(const std::vector<BlockLifetime> &blocks,
+               const std::vector<int> &order) {
+    if (order.empty())
+      return;
+    int end = 0;
+    int64_t lives = 0;
+    begin_ = blocks[order[0]].first;
+    for (int b : order) {
+      begin_ = std::min(begin_, blocks[b].first);
+      end = std::max(end, blocks[b].last + 1);
+      lives += blocks[b].last - blocks[b].first + 1;
+    }
+    // A block is in about three windows in the mean.
+    const auto count = static_cast<int64_t>(order.size());
+    length_ = static_cast<int>(std::max<int64_t>(1, lives / (2 * count)));
+    windows_.resize((end - begin_ - 1) / length_ + 1);
+  }
+
+  /// Returns the lowest offset at which the block meets none of the others.
+  int64_t lowest(const BlockLifetime &block) {
+    const int first = windowOf(block.first), last = windowOf(block.last);
+    next_.assign(last - first + 1, 0);
+    int64_t offset = 0;
+    // What is behind a cursor ends below the offset, or lives at another time. An
+    // offset that rises may meet more in windows that were looked at before.
+    for (bool isRising = true; isRising;) {
+      isRising = false;
+      for (int w = first; w <= last; ++w) {
+        const std::vector<Placed> &window = windows_[w];
+        size_t &at = next_[w - first];
+        for (; at < window.size() && window[at].begin < offset + block.bytes;
+             ++at) {
+          const Placed &other = window[at];
+          if (other.last < block.first || other.first > block.last ||
+              other.end <= offset)
+            continue;
+          offset = other.end;
+          isRising = first != last;
+        }
+      }
+    }
+    return offset;
+  }
+
+  void add(const BlockLifetime &block, int64_t offset) {
+    const Placed mine{offset, offset + block.bytes, block.first, block.last};
+    for (int w = windowOf(block.first); w <= windowOf(block.last); ++w) {
+      std::vector<Placed> &window = windows_[w];
+      window.insert(std::upper_bound(window.begin(), window.end(), mine,
+                                     [](const Placed &x, const Placed &y) {
+                                       return x.begin < y.begin;
+                                     }),
+                    mine);
+    }
+  }
+
+private:
+  struct Placed {
+    int64_t begin, end;
+    int first, last;
+  };
+  int windowOf(int time) const { return (time - begin_) / length_; }
+
+  int begin_ = 0, length_ = 1;
+  std::vector<std::vector<Placed>> windows_; ///< each by begin
+  std::vector<size_t> next_;                 ///< in the windows of one block
+};
+
 } // namespace
 
 int64_t placeLowest(const std::vector<BlockLifetime> &blocks,
                     const std::vector<int> &order,
                     std::vector<int64_t> &offsets) {
-  struct Placed {
-    int64_t begin, end;
-    int first, last;
-  };
-  std::vector<Placed> placed; // by begin
+  PlacedBlocks placed(blocks, order);
   int64_t peak = 0;
   for (int b : order) {
-    const BlockLifetime &block = blocks[b];
-    int64_t offset = 0;
-    for (const Placed &other : placed) {
-      if (other.last < block.first || other.first > block.last)
-        continue;
-      if (other.begin >= offset + block.bytes)
-        break;
-      offset = std::max(offset, other.end);
-    }
-    offsets[b] = offset;
-    Placed mine{offset, offset + block.bytes, block.first, block.last};
-    auto at = std::upper_bound(
-        placed.begin(), placed.end(), mine,
-        [](const Placed &x, const Placed &y) { return x.begin < y.begin; });
-    placed.insert(at, mine);
-    peak = std::max(peak, mine.end);
+    offsets[b] = placed.lowest(blocks[b]);
+    placed.add(blocks[b], offsets[b]);
+    peak = std::max(peak, offsets[b] + blocks[b].bytes);
   }
   return peak;
 }

@@ -39,12 +39,12 @@ struct BlockPlacement {
 /// Places all blocks. Groups of blocks that no chain of overlapping lifetimes
 /// connects are placed independently. Three orders are tried in each group: by size,
 /// by lifetime, by start. The first that meets the lower bound wins, otherwise the
-/// best. O(n^2) for each order. Deterministic.
+/// best. Each order takes as long as placeLowest. Deterministic.
 BlockPlacement placeBlocks(const std::vector<BlockLifetime> &blocks);
 
 /// Places the blocks of `order` one after the other, each at the lowest offset that
 /// is free during its whole life. Returns the peak. `offsets` has an element for
-/// every block. O(n^2).
+/// every block. O(n m) for n blocks of which m are alive at about the same time.
 int64_t placeLowest(const std::vector<BlockLifetime> &blocks,
                     const std::vector<int> &order,
                     std::vector<int64_t> &offsets);

@@ -11,6 +11,7 @@
 #include "runtime/planner/graph/Policy.h"
 #include "runtime/planner/request/LengthRanges.h"
 #include "runtime/planner/search/ChooseStrategies.h"
+#include "runtime/planner/search/SizedSteps.h"
 
 using namespace mlir;
 using ::dyna::formatText;

@@ -47,12 +47,16 @@ Status checkStrategies(const PlanFlags &flags) {
       expect(flags.mergeRanges == "auto" || flags.mergeRanges == "never",
              "--merge-ranges expects auto or never, but got '" +
                  flags.mergeRanges + "'"));
-  if (flags.strategies == "search")
-    return expectNone({flags.strategy, flags.compare, flags.tokensPerMicroBatch,
-                       flags.steps, flags.recompute, flags.simulate,
-                       flags.planTimes, flags.report, flags.trace, flags.svg,
-                       flags.ranges, flags.mergeRanges},
+  if (flags.strategies == "search") {
+    DYNA_RETURN_IF_ERROR(expect(
+        flags.recompute.size() <= 1 && flags.tokensPerMicroBatch.size() <= 1,
+        "--strategies search takes one --recompute and one "
+        "--tokens-per-micro-batch: without them it searches"));
+    return expectNone({flags.strategy, flags.compare, flags.steps,
+                       flags.simulate, flags.planTimes, flags.report,
+                       flags.trace, flags.svg, flags.ranges, flags.mergeRanges},
                       " is about plans, and --strategies search makes none");
+  }
   DYNA_RETURN_IF_ERROR(expect(
       flags.ranges != "search",
       "--ranges search is of a training binary, over the degrees that it "

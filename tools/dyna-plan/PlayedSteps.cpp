@@ -9,7 +9,7 @@
 #include "runtime/planner/estimate/LackingCosts.h"
 #include "runtime/planner/graph/CutMiniBatch.h"
 #include "runtime/planner/report/StepReport.h"
-#include "runtime/planner/search/ChooseStrategies.h"
+#include "runtime/planner/search/SizedSteps.h"
 #include "tools/dyna-plan/WhatFits.h"
 #include "llvm/Support/raw_ostream.h"
 

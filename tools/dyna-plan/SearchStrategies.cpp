@@ -11,6 +11,7 @@
 #include "runtime/planner/estimate/LackingCosts.h"
 #include "runtime/planner/search/ChooseStrategies.h"
 #include "runtime/planner/search/SearchSingles.h"
+#include "runtime/planner/search/SizedSteps.h"
 #include "tools/dyna-plan/PlanModel.h"
 #include "tools/dyna-plan/PlayedSteps.h"
 #include "tools/dyna-plan/SimulationFlag.h"
@@ -96,6 +97,17 @@ public:
     reports_[name] = std::move(report);
     return seconds;
   }
+
+  StatusOr<double> estimate(const PlanRequest &request) const {
+    SizedSteps::Asked asked = SizedSteps::Asked::alone(request);
+    asked.memoryBytes = costs_.table().device().memory_bytes();
+    asked.longest = steps_.longest;
+    std::vector<std::string> notes;
+    DYNA_ASSIGN_OR_RETURN(auto sized,
+                          SizedSteps::create(costs_, std::move(asked), notes));
+    return sized->estimate(steps_.samples.front());
+  }
+
   PlanReport reportOf(const SingleStrategy &single) const {
     return reports_.at(single.name());
   }
@@ -195,16 +207,19 @@ Status searchOne(const PlanFlags &flags, const Opened &opened,
       estimateSingles(*opened.costs, opened.space, std::move(counted)));
   Simulated simulated(*opened.costs, steps, conditions, flags);
   SayEvery pause;
-  DYNA_ASSIGN_OR_RETURN(auto found,
-                        searchSingles(
-                            estimates, space,
-                            [&](const PlanRequest &request, int64_t count) {
-                              return simulated.simulate(request, count);
-                            },
-                            [&](const std::string &next) {
-                              if (pause.isDue())
-                                llvm::errs() << "search: " << next << '\n';
-                            }));
+  DYNA_ASSIGN_OR_RETURN(
+      auto found,
+      searchSingles(estimates, space,
+                    {[&](const PlanRequest &request, int64_t count) {
+                       return simulated.simulate(request, count);
+                     },
+                     [&](const PlanRequest &request) {
+                       return simulated.estimate(request);
+                     }},
+                    [&](const std::string &next) {
+                      if (pause.isDue())
+                        llvm::errs() << "search: " << next << '\n';
+                    }));
   if (found.fitting.empty())
     return found.lacking.empty()
                ? Status::invalidArgument("no strategy can be planned")
@@ -245,6 +260,12 @@ int searchSets(const PlanFlags &flags, std::vector<int64_t> lengths) {
     llvm::errs() << formatText(
         "note: %d of %d samples are cut at the model's %d positions\n", cut,
         lengths.size(), positions);
+  opened->space.searchesFlags = true;
+  if (!flags.recompute.empty())
+    opened->space.request.recompute = flags.recompute.front();
+  if (!flags.tokensPerMicroBatch.empty())
+    opened->space.request.tokensPerMicroBatch =
+        flags.tokensPerMicroBatch.front();
   opened->space.tell = [](const std::string &next) {
     llvm::errs() << "search: " << next << '\n';
   };

@@ -85,6 +85,8 @@ public:
   double updateSeconds() const { return updateSeconds_; }
   /// With ZeRO, until each rank has the rows that others updated.
   double gatherSeconds() const { return gatherSeconds_; }
+  /// Returns the seconds of the reductions that no backward can hide.
+  double lastReductionSeconds() const { return lastReduction_; }
   const std::shared_ptr<const StageTables> &tables() const { return tables_; }
 
 private:

@@ -5,11 +5,16 @@
 #include "runtime/planner/graph/PlanCandidates.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/plan/graph/ProgramBlocks.h"
 #include "runtime/plan/program/SegmentLoad.h"
+#include "runtime/planner/estimate/StageCosts.h"
+#include "runtime/planner/estimate/StageMemory.h"
+#include "runtime/planner/graph/ChooseRecompute.h"
 #include "runtime/planner/graph/CutMiniBatch.h"
 #include "runtime/sim/PlanTimes.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 namespace dyna {
@@ -274,7 +279,87 @@ bool isWaiting(const PlanTimes &times) {
   return busiest < enough * times.makespan;
 }
 
+/// Returns the micro-batches of the replica whose stages have most to do.
+std::vector<int> busiestReplica(const PlanWriter &writer,
+                                const plan::Plan &plan,
+                                const PlanChoice &choice, int &replica) {
+  const ExecutableGraph &graph = writer.graph();
+  const auto own = microBatchesOfReplicas(plan, graph.replicas());
+  double most = -1;
+  for (int r = 0; r < graph.replicas(); ++r) {
+    const PipelineProblem problem =
+        estimateStages(graph, writer.costs(), plan, own[r], choice);
+    double seconds = 0;
+    for (const auto *table : {&problem.forward, &problem.backward})
+      for (const std::vector<double> &stage : *table)
+        seconds = std::accumulate(stage.begin(), stage.end(), seconds);
+    if (seconds <= most)
+      continue;
+    most = seconds;
+    replica = r;
+  }
+  return own[replica];
+}
+
+/// Returns the seconds of the busiest replica's pipeline; infinity if nothing fits.
+StatusOr<double> estimatePipeline(const PlanWriter &writer,
+                                  const plan::Plan &plan,
+                                  const PlanOptions &options) {
+  const ExecutableGraph &graph = writer.graph();
+  PlanChoice choice = options;
+  int replica = 0;
+  const std::vector<int> own = busiestReplica(writer, plan, choice, replica);
+  const std::vector<int64_t> beside(graph.ranks(), 0);
+  if (choosesModes(options)) {
+    choice.microBatchRecompute.resize(plan.microBatches.size());
+    auto seconds = chooseRecompute(graph, writer.costs(), plan, replica, own,
+                                   beside, choice);
+    if (seconds.status().code() == StatusCode::ResourceExhausted)
+      return PlanWriter::never;
+    return seconds;
+  }
+  PipelineProblem problem =
+      estimateStages(graph, writer.costs(), plan, own, choice);
+  problem.inFlight = choice.inFlight;
+  if (!choice.dynamicLimits.empty()) {
+    holdBlocks(problem, graph, plan, own, choice);
+    limitStages(problem, graph, replica, choice, beside);
+  }
+  const double seconds = makespanWithin(problem, choice.schedule);
+  // What does not fit falls back to an order that goes by memory.
+  return seconds < PlanWriter::never
+             ? seconds
+             : makespanWithin(problem, Schedule::Adaptive);
+}
+
 } // namespace
+
+StatusOr<double> estimateStep(const PlanWriter &writer,
+                              const std::vector<int64_t> &lengths,
+                              const PlanOptions &options) {
+  double shortest = PlanWriter::never;
+  Status failed;
+  bool isCut = false;
+  for (plan::Recompute mode : modes) {
+    PlanOptions uniform = options;
+    if (choosesModes(options))
+      uniform.recompute = {mode};
+    auto cut = cutBy(writer, lengths, /*targetTokens=*/0, uniform, true);
+    if (cut.isOk()) {
+      isCut = true;
+      DYNA_ASSIGN_OR_RETURN(double seconds,
+                            estimatePipeline(writer, *cut, uniform));
+      shortest = std::min(shortest, seconds);
+    } else if (cut.status().code() == StatusCode::ResourceExhausted) {
+      failed = cut.status();
+    } else {
+      return cut.status();
+    }
+    if (!choosesModes(options))
+      break;
+  }
+  return isCut ? StatusOr<double>(shortest) : failed;
+}
 
 std::vector<PlanChoice> withSimpleOrders(const PlanWriter &writer,
                                          const PlanOptions &options) {

@@ -64,6 +64,14 @@ StatusOr<plan::Plan> completePlan(const PlanWriter &writer,
                                   const plan::Plan &cut,
                                   const PlanOptions &options, bool trains);
 
+/// Estimates the seconds of a training step: those of the pipeline of its busiest
+/// replica, within the limits, without reductions and updates. It cuts the mini-batch and
+/// chooses modes as plans do, but writes and places no program. Smaller micro-batches
+/// are not tried. Returns infinity if no order fits. Fails as cutStep.
+StatusOr<double> estimateStep(const PlanWriter &writer,
+                              const std::vector<int64_t> &lengths,
+                              const PlanOptions &options);
+
 /// Fails if options contradict the model or the number of ranks.
 Status checkOptions(const Model &model, int ranks, const PlanOptions &options);
 

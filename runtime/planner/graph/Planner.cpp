@@ -108,6 +108,11 @@ StatusOr<plan::Plan> Planner::training(const std::vector<int64_t> &lengths,
              : completePlan(writer(), cut.plan, options, /*trains=*/true);
 }
 
+StatusOr<double> Planner::estimateStep(const std::vector<int64_t> &lengths,
+                                       const PlanOptions &options) const {
+  return dyna::estimateStep(writer(), lengths, options);
+}
+
 StatusOr<plan::Plan> Planner::evaluation(const std::vector<int64_t> &lengths,
                                          int64_t targetTokens,
                                          const PlanOptions &options) const {

@@ -53,6 +53,10 @@ public:
   StatusOr<plan::Plan> training(const std::vector<int64_t> &lengths,
                                 int64_t targetTokens,
                                 const PlanOptions &options) const;
+  /// Estimates the seconds of such a step without making its plan (estimateStep in
+  /// PlanCandidates.h).
+  StatusOr<double> estimateStep(const std::vector<int64_t> &lengths,
+                                const PlanOptions &options) const;
   /// The same for EVALUATE: losses only, never padded, which is for comparing
   /// steps.
   StatusOr<plan::Plan> evaluation(const std::vector<int64_t> &lengths,

@@ -12,22 +12,21 @@
 #ifndef DYNA_RUNTIME_PLANNER_CHOOSESTRATEGIES_H
 #define DYNA_RUNTIME_PLANNER_CHOOSESTRATEGIES_H
 
-#include "runtime/planner/search/StrategyCandidates.h"
+#include "runtime/planner/search/ChosenStrategies.h"
 
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace dyna {
 
-/// What tensor degrees must divide; 0: not known, which divides.
+/// Holds the sizes that tensor degrees must divide. A size of 0 is not known, and counts
+/// as divided.
 struct DividedSizes {
   int64_t heads = 0, kvHeads = 0, feedForward = 0;
 };
 
-/// Whether a tensor degree divides them; with more ranks than heads of keys these are
-/// repeated.
+/// Returns true if a tensor degree divides them. Heads of keys are repeated if there are
+/// more ranks than heads.
 bool divides(int64_t tp, const DividedSizes &sizes);
 
 /// Strategies with names and all searched tensor degrees (`isSearched`) that divide
@@ -47,64 +46,6 @@ constexpr int64_t mostSearchedRanks = 4096;
 /// `flag` is the search, for people.
 StatusOr<int> ranksToSearch(const Cluster &cluster, int64_t asked,
                             const char *flag = "--strategies search");
-
-/// Cuts lengths at so many positions, 0: at none; how many were cut.
-int64_t cutLengths(std::vector<int64_t> &lengths, int64_t positions);
-
-/// Strategies have names, from the shortest lengths on: a, b, c.
-class ChosenStrategies {
-public:
-  ChosenStrategies(StrategyCandidates candidates, FoundStrategies found,
-                   LengthDistribution lengths);
-
-  const StrategyCandidates &candidates() const { return candidates_; }
-  const FoundStrategies &found() const { return found_; }
-  /// Tokens of the longest sample, as it counted.
-  int64_t longest() const { return lengths_.longest(); }
-
-  /// Steps that were drawn, planned and played: what was found, and the fastest
-  /// single strategy. Where that is faster, or several are not worth while, it is what
-  /// was found from then on.
-  struct Played {
-    int64_t steps = 0;
-    /// Seconds; infinite where no order of a step fits.
-    double found = 0, alone = 0;
-    int candidate = -1; ///< that alone was fastest
-  };
-  void take(const Played &played);
-
-  /// What was found, in the order of the step.
-  std::vector<Strategy> chosen() const;
-  /// As --strategies and --ranges take them, in that order.
-  std::string strategies() const;
-  std::string ranges() const;
-  /// For people, several lines: what was considered, the step, each strategy of
-  /// the search alone, and how to ask for what was found.
-  std::string table() const;
-  /// What playing said of what was found, a line; empty: nothing was played.
-  std::string playedText() const;
-  /// One line: an object.
-  std::string json() const;
-
-private:
-  std::vector<int> homeFirst() const;
-  std::string nameOf(int candidate) const;
-  void nameRanges();
-  bool isAlone(const Played &played) const;
-  std::string rangesTable() const;
-  std::string singlesTable() const;
-
-  StrategyCandidates candidates_;
-  FoundStrategies found_;
-  LengthDistribution lengths_;
-  std::vector<std::pair<int, std::string>> names_;
-  std::optional<Played> played_;
-  bool isOther_ = false; ///< than estimates favour
-  // Of what was found by estimates.
-  double expected_ = 0;
-  size_t expectedRanges_ = 0;
-  std::string expectedText_;
-};
 
 /// Estimates every strategy of so many ranks alone, for samples of such lengths.
 /// Fails where no strategy has room for its parameters.

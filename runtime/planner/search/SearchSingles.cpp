@@ -17,14 +17,16 @@ namespace dyna {
 namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
-/// Simulated with all steps, and shown.
-constexpr size_t mostFinalists = 10;
-/// Strategies of different degrees whose other choices are searched.
-constexpr size_t mostRefined = 3, mostRefinedExhaustively = 8;
+/// Instead of `mostRefined`.
+constexpr size_t mostRefinedExhaustively = 8;
 
 std::string degreesOf(const Strategy &strategy) {
   return formatText("%d,%d,%d,%d,%d", strategy.dp, strategy.tp, strategy.pp,
                     strategy.zero, strategy.sp);
+}
+
+std::string modeText(const Strategy &strategy) {
+  return strategy.recompute ? describeRecompute({*strategy.recompute}) : "";
 }
 
 /// All that plans depend on.
@@ -43,14 +45,15 @@ bool isFaster(const SingleStrategy &a, const SingleStrategy &b) {
 
 class Search {
 public:
-  Search(const SingleSpace &space, const SimulateSingle &simulate,
+  Search(const SingleSpace &space, const SingleRuns &runs,
          const std::function<void(const std::string &)> &tell)
-      : space_(space), simulate_(simulate), tell_(tell) {}
+      : space_(space), runs_(runs), tell_(tell) {}
 
   StatusOr<FoundSingles> run(const std::vector<AloneEstimate> &estimates) {
     for (const AloneEstimate &estimate : estimates)
       addModes(estimate);
     addChosenModes();
+    DYNA_RETURN_IF_ERROR(estimateSteps());
     DYNA_RETURN_IF_ERROR(simulateAll());
     DYNA_RETURN_IF_ERROR(refine());
     DYNA_RETURN_IF_ERROR(simulateFinalists());
@@ -74,14 +77,18 @@ private:
       SingleStrategy single;
       single.request = requestOf(asked, estimate.strategy);
       single.expected = estimate.seconds;
+      single.beside = estimate.besideSeconds;
       single.seconds = never;
       single.reason = estimate.reason;
       single.layers = estimate.strategy.layers;
-      if (space_.searchesRecompute)
+      const bool isChosen = asked.recompute == chooseRecomputeWord;
+      if (space_.searchesRecompute || isChosen)
         noteModes(single, estimate);
       else if (estimate.strategy.recompute != modeOf(asked.recompute))
         continue;
-      (single.fits() ? open_ : found_.lacking).push_back(std::move(single));
+      if (!isChosen || (!single.fits() &&
+                        estimate.strategy.recompute == plan::RECOMPUTE_FULL))
+        (single.fits() ? open_ : found_.lacking).push_back(std::move(single));
     }
   }
 
@@ -101,6 +108,7 @@ private:
     modes.layers = single.layers;
     modes.request = without;
     modes.best = std::min(modes.best, estimate.seconds);
+    modes.beside = estimate.besideSeconds;
     if (estimate.strategy.recompute == plan::RECOMPUTE_NONE) {
       modes.none = estimate.seconds;
       modes.unlimited = estimate.unlimitedSeconds;
@@ -110,13 +118,17 @@ private:
   /// Modes are also chosen for each stage and micro-batch, where memory asks for
   /// some recomputation or for smaller micro-batches.
   void addChosenModes() {
-    constexpr double pressed = 1.01, mostGained = 0.85;
+    constexpr double pressed = 1.01, mostGained = 0.75;
     for (const auto &[key, modes] : modes_) {
-      if (!std::isfinite(modes.best) || modes.none <= pressed * modes.unlimited)
+      const bool isPressed =
+          !space_.searchesRecompute || modes.none > pressed * modes.unlimited;
+      if (!std::isfinite(modes.best) || !isPressed ||
+          (space_.searchesRecompute && !space_.searchesChosenModes))
         continue;
       SingleStrategy single;
       single.request = modes.request;
       single.layers = modes.layers;
+      single.beside = modes.beside;
       single.request.recompute = chooseRecomputeWord;
       single.expected = std::max(modes.unlimited, mostGained * modes.best);
       single.seconds = never;
@@ -124,17 +136,75 @@ private:
     }
   }
 
-  Status simulateAll() {
+  /// Replaces estimates of strategies by those of a step.
+  Status estimateSteps() {
     std::sort(open_.begin(), open_.end(), isFaster); // none has been simulated
+    std::vector<SingleStrategy> near;
+    std::set<std::string> shown;
+    // What a step of degrees and modes takes of their first estimate. Orders of ranks
+    // change the same parts of both.
+    std::map<std::string, double> corrections;
+    double best = never;
+    for (SingleStrategy &single : open_) {
+      const double first = single.expected;
+      double most = single.request.recompute == chooseRecomputeWord
+                        ? mostAboveBestChosen
+                        : mostAboveBest;
+      const std::string key = degreesOf(single.request.strategy) + "|" +
+                              single.request.recompute + "|" +
+                              modeText(single.request.strategy);
+      if (auto known = corrections.find(key); known != corrections.end()) {
+        single.expected *= known->second;
+        most = mostAboveCorrected;
+      }
+      const bool isShown = shown.size() < space_.mostShown &&
+                           shown.count(degreesOf(single.request.strategy)) == 0;
+      if (!isShown && !space_.isExhaustive && single.expected > most * best) {
+        ++found_.skipped;
+        continue;
+      }
+      tell_(formatText("%d estimated, next is %s", near.size(), single.name()));
+      DYNA_ASSIGN_OR_RETURN(bool isEstimated, estimate(single));
+      if (!isEstimated)
+        continue;
+      best = std::min(best, single.expected);
+      corrections.try_emplace(key, single.expected / first);
+      shown.insert(degreesOf(single.request.strategy));
+      near.push_back(std::move(single));
+    }
+    open_ = std::move(near);
+    return Status::ok();
+  }
+
+  /// Replaces the estimate by that of a step. Returns false if the request does not fit,
+  /// which is recorded.
+  StatusOr<bool> estimate(SingleStrategy &single) {
+    auto seconds = runs_.estimate(single.request);
+    if (doesNotFit(seconds.status())) {
+      single.reason = seconds.status().message();
+      single.seconds = never;
+      found_.lacking.push_back(std::move(single));
+      return false;
+    }
+    DYNA_RETURN_IF_ERROR(seconds.status());
+    single.expected = *seconds + single.beside;
+    return true;
+  }
+
+  static bool doesNotFit(const Status &status) {
+    return status.code() == StatusCode::ResourceExhausted ||
+           status.code() == StatusCode::InvalidArgument;
+  }
+
+  Status simulateAll() {
+    std::sort(open_.begin(), open_.end(), isFaster);
     std::set<std::string> shown;
     for (SingleStrategy &single : open_) {
-      const double most = single.request.recompute == chooseRecomputeWord
-                              ? mostAboveBestChosen
-                              : mostAboveBest;
       // Some of other degrees are simulated in any case, to be shown beside it.
-      const bool isShown = shown.size() < mostFinalists &&
+      const bool isShown = shown.size() < space_.mostShown &&
                            shown.count(degreesOf(single.request.strategy)) == 0;
-      if (!isShown && !space_.isExhaustive && single.expected > most * best_) {
+      if (!isShown && !space_.isExhaustive &&
+          single.expected > mostAboveSimulated * best_) {
         ++found_.skipped;
         continue;
       }
@@ -144,18 +214,20 @@ private:
     return Status::ok();
   }
 
-  /// Simulates steps; returns true if they are among the fastest of these degrees.
-  StatusOr<bool> simulate(SingleStrategy single, int64_t steps = 1) {
-    if (steps == 1 && !known_.insert(keyOf(single.request)).second)
+  /// Of one step; whether it is among the fastest of its degrees.
+  StatusOr<bool> simulate(SingleStrategy single) {
+    return simulate(std::move(single), 1);
+  }
+  StatusOr<bool> simulate(SingleStrategy single, int64_t steps) {
+    if (!areAll_ && !known_.insert(keyOf(single.request)).second)
       return false;
     tell_(formatText("%d simulated, next is %s", found_.fitting.size(),
                      single.name()));
-    auto seconds = simulate_(single.request, steps);
+    auto seconds = runs_.simulate(single.request, steps);
     single.steps = steps;
     if (seconds.isOk()) {
       single.seconds = *seconds;
-    } else if (seconds.status().code() == StatusCode::ResourceExhausted ||
-               seconds.status().code() == StatusCode::InvalidArgument) {
+    } else if (doesNotFit(seconds.status())) {
       single.reason = seconds.status().message();
       single.seconds = never;
       found_.lacking.push_back(std::move(single));
@@ -185,7 +257,8 @@ private:
   /// faster.
   Status refine() {
     for (SingleStrategy start :
-         fastest(space_.isExhaustive ? mostRefinedExhaustively : mostRefined)) {
+         fastest(space_.isExhaustive ? mostRefinedExhaustively
+                                     : space_.mostRefined)) {
       if (!space_.isExhaustive && start.seconds > mostAboveRefined * best_)
         break;
       for (bool isFaster = true; isFaster;) {
@@ -194,8 +267,21 @@ private:
         for (PlanRequest &request : neighbours(from)) {
           SingleStrategy next;
           next.request = std::move(request);
-          next.expected = from.expected;
+          next.beside = from.beside;
           next.layers = from.layers;
+          if (known_.count(keyOf(next.request)) > 0)
+            continue;
+          DYNA_ASSIGN_OR_RETURN(bool isEstimated, estimate(next));
+          if (!isEstimated)
+            continue;
+          // Estimates of one strategy's choices are wrong by about the same share.
+          const double predicted =
+              next.expected * start.seconds / start.expected;
+          if (!space_.isExhaustive &&
+              predicted > mostAbovePredicted * start.seconds) {
+            ++found_.skipped;
+            continue;
+          }
           DYNA_RETURN_IF_ERROR(simulate(next).status());
           const SingleStrategy *last =
               found_.fitting.empty() ? nullptr : &found_.fitting.back();
@@ -227,7 +313,8 @@ private:
       for (int64_t size : sizesBeside(from.tokensPerMicroBatch))
         add([&](PlanRequest &next) { next.tokensPerMicroBatch = size; });
     }
-    if (space_.searchesRecompute && from.recompute.empty())
+    if (space_.searchesRecompute && space_.searchesChosenModes &&
+        from.recompute.empty())
       add([](PlanRequest &next) {
         next.recompute = chooseRecomputeWord;
         next.strategy.recompute.reset();
@@ -272,7 +359,8 @@ private:
   Status simulateFinalists() {
     std::vector<SingleStrategy> &all = found_.fitting;
     std::sort(all.begin(), all.end(), isFaster);
-    const size_t count = std::min(all.size(), mostFinalists);
+    const size_t count = std::min(all.size(), space_.mostShown);
+    areAll_ = true;
     if (space_.steps > 1) {
       std::vector<SingleStrategy> finalists(
           all.begin(), all.begin() + static_cast<long>(count));
@@ -294,15 +382,16 @@ private:
   struct Modes {
     PlanRequest request;
     std::vector<int> layers;
-    double best = never, none = never, unlimited = 0;
+    double best = never, none = never, unlimited = 0, beside = 0;
   };
   const SingleSpace &space_;
-  const SimulateSingle &simulate_;
+  const SingleRuns &runs_;
   const std::function<void(const std::string &)> &tell_;
   std::map<std::string, Modes> modes_;
   std::vector<SingleStrategy> open_;
   std::set<std::string> known_;
   double best_ = never;
+  bool areAll_ = false; ///< steps are all of them: part 3
   FoundSingles found_;
 };
 
@@ -339,9 +428,9 @@ std::string SingleStrategy::flags() const {
 
 StatusOr<FoundSingles>
 searchSingles(const std::vector<AloneEstimate> &estimates,
-              const SingleSpace &space, const SimulateSingle &simulate,
+              const SingleSpace &space, const SingleRuns &runs,
               const std::function<void(const std::string &)> &tell) {
-  return Search(space, simulate, tell).run(estimates);
+  return Search(space, runs, tell).run(estimates);
 }
 
 } // namespace dyna

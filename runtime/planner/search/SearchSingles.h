@@ -9,15 +9,20 @@
 //     micro-batches                          kind, and largest number of tokens
 //     layers of stages                       cut by cost, or one layer moved
 //
-// Estimates sort the strategies, and simulated steps decide. Steps are planned as a
-// run plans them, so the caller simulates (`Simulate`). The search has three parts:
+// Estimates sort the strategies, and simulated steps decide. There are two estimates.
+// That of a strategy knows the distribution of lengths alone, and is cheap. That of a
+// step cuts a real mini-batch and chooses its modes, and is much closer. Steps are
+// planned as a run plans them, so the caller estimates and simulates (`SingleRuns`).
+// The search has four parts:
 //
-//     1. One step of every strategy whose estimate is not far above the best
-//        simulated time. A strategy that is the best of its degrees goes on.
-//     2. Other micro-batches, orders and cuts of the best few, until none is faster.
-//     3. All steps of the best ten.
+//     1. The step estimate of every strategy whose own estimate is not far above the
+//        best step estimate.
+//     2. One simulated step of every strategy whose step estimate is not far above the
+//        best simulated time. A strategy that is the best of its degrees goes on.
+//     3. Other micro-batches, orders and cuts of the best few, until none is faster.
+//     4. All steps of the best ones.
 //
-// Exhaustive: part 1 has no limit by estimates, and part 2 starts from more
+// Exhaustive: parts 1 and 2 have no limit by estimates, and part 3 starts from more
 // strategies. A test compares the answers of both.
 //
 //===----------------------------------------------------------------------===//
@@ -38,6 +43,7 @@ namespace dyna {
 struct SingleStrategy {
   PlanRequest request;
   double expected = 0; ///< estimated seconds of a step; infinite without room
+  double beside = 0;   ///< of these, what is beside the pipeline
   /// Simulated seconds of a step; infinite if none was, or if it does not fit.
   double seconds = 0;
   int64_t steps = 0;       ///< that were simulated
@@ -56,15 +62,25 @@ struct SingleSpace {
   /// recomputation and micro-batches are fixed where the search leaves them.
   std::vector<PlanRequest> requests = {PlanRequest()};
   bool searchesRecompute = true;    ///< the requests do not say it
+  bool searchesChosenModes = true;  ///< recomputation may be `auto`
   bool searchesMicroBatches = true; ///< neither size nor kind
   int64_t steps = 1;                ///< that there are to simulate
+  /// Degrees that are simulated in any case, and strategies of part 4.
+  size_t mostShown = 10;
+  size_t mostRefined =
+      3; ///< strategies of different degrees that part 3 changes
   bool isExhaustive = false;
 };
 
-/// Simulates the first `steps` steps of a request and returns the mean seconds of
-/// one. Fails with ResourceExhausted, with the reason, if the request does not fit.
-using SimulateSingle =
-    std::function<StatusOr<double>(const PlanRequest &request, int64_t steps)>;
+/// Holds what the caller does with requests. Both functions fail with ResourceExhausted, with the reason,
+/// if the request does not fit.
+struct SingleRuns {
+  /// Simulates the first `steps` steps and returns the mean seconds of one.
+  std::function<StatusOr<double>(const PlanRequest &request, int64_t steps)>
+      simulate;
+  /// Estimates the seconds of the first step's pipeline; infinite if no order fits.
+  std::function<StatusOr<double>(const PlanRequest &request)> estimate;
+};
 
 struct FoundSingles {
   /// Simulated strategies that fit. The best ten are first, by all of their steps,
@@ -76,18 +92,27 @@ struct FoundSingles {
       0; ///< strategies that were not simulated because of estimates
 };
 
-/// Strategies whose estimate is above so many times the best simulated time are not
-/// simulated: estimates are rarely that far above what plans take (docs/planner.md).
-/// The estimate of chosen modes is their bound, so that less is enough.
+/// The steps of strategies whose estimate is above so many times the best step estimate
+/// are not estimated: estimates are rarely that far above (docs/planner.md). The
+/// estimate of chosen modes is their bound, so that less is enough.
 constexpr double mostAboveBest = 1.2, mostAboveBestChosen = 1.05;
+/// The limit is lower if the estimate was corrected by a step of the same degrees and
+/// modes.
+constexpr double mostAboveCorrected = 1.05;
+/// Steps whose estimate is above so many times the best simulated time are not
+/// simulated.
+constexpr double mostAboveSimulated = 1.08;
+/// Another choice for one strategy is simulated if its estimate is not above so many
+/// times that of the fastest choice.
+constexpr double mostAbovePredicted = 1.01;
 /// Other choices are searched for strategies within so many times the best.
-constexpr double mostAboveRefined = 1.08;
+constexpr double mostAboveRefined = 1.05;
 
-/// `tell` says what comes next. Deterministic. Fails as `simulate`, but not for what
-/// does not fit.
+/// `tell` says what comes next. Deterministic. Fails as `runs`, but not for what does
+/// not fit.
 StatusOr<FoundSingles>
 searchSingles(const std::vector<AloneEstimate> &estimates,
-              const SingleSpace &space, const SimulateSingle &simulate,
+              const SingleSpace &space, const SingleRuns &runs,
               const std::function<void(const std::string &)> &tell);
 
 } // namespace dyna

@@ -83,6 +83,12 @@ SizedSteps::create(const CostModel &costs, Asked asked,
 }
 
 StatusOr<double>
+SizedSteps::estimate(const std::vector<int64_t> &lengths) const {
+  const PlannedGraph &own = planner_->home();
+  return own.planner->estimateStep(lengths, own.options);
+}
+
+StatusOr<double>
 SizedSteps::play(const std::vector<std::vector<int64_t>> &steps) const {
   double seconds = 0;
   for (const std::vector<int64_t> &lengths : steps) {
@@ -96,6 +102,16 @@ SizedSteps::play(const std::vector<std::vector<int64_t>> &steps) const {
     seconds += reportStep(*planner_, step, phases).seconds;
   }
   return seconds / static_cast<double>(std::max<size_t>(steps.size(), 1));
+}
+
+int64_t cutLengths(std::vector<int64_t> &lengths, int64_t positions) {
+  int64_t cut = 0;
+  for (int64_t &length : lengths)
+    if (positions > 0 && length > positions) {
+      length = positions;
+      ++cut;
+    }
+  return cut;
 }
 
 std::vector<std::vector<int64_t>> drawSteps(std::vector<int64_t> lengths,

@@ -47,6 +47,10 @@ public:
   /// longer samples are shortened.
   int64_t longest() const { return longest_; }
 
+  /// Estimates the seconds of the pipeline of a step under one strategy, without a plan
+  /// (Planner::estimateStep).
+  StatusOr<double> estimate(const std::vector<int64_t> &lengths) const;
+
   /// Seconds of a step in the mean, each planned, proven and played.
   StatusOr<double> play(const std::vector<std::vector<int64_t>> &steps) const;
 
@@ -55,6 +59,9 @@ private:
   std::unique_ptr<StepPlanner> planner_;
   int64_t lackingBytes_ = 0, longest_ = 0;
 };
+
+/// Cuts lengths at so many positions, 0: at none; how many were cut.
+int64_t cutLengths(std::vector<int64_t> &lengths, int64_t positions);
 
 /// Mini-batches of such lengths, always the same ones: of `tokensPerStep` tokens, at
 /// most about a million, and few of large ones. All together have of every stretch of

@@ -145,7 +145,8 @@ public:
 private:
   /// With ZeRO and without; tables do not depend on it.
   Status addVariants(Strategy strategy) {
-    PlanRequest request;
+    PlanRequest request = space_.request;
+    request.recompute.clear(); // the strategy has a mode
     request.tokensPerBatch = space_.tokensPerStep;
     if (!space_.orders.empty())
       strategy.order = space_.orders[0];
@@ -244,12 +245,12 @@ StrategyCandidates::create(const CostModel &costs, const StrategySpace &space,
   all.keep(lengths);
   const int kept = all.candidates();
   for (int c = 0; c < kept; ++c) {
-    all.entries_[c].family = c;
+    all.entries_[c].family = all.familyOf(c);
     const auto orders = distinctOrders(space.orders, all.entries_[c].strategy);
     for (size_t order = 1; order < orders.size(); ++order) {
       DYNA_ASSIGN_OR_RETURN(Entry other,
                             maker.reordered(all.entries_[c], orders[order]));
-      other.family = c;
+      other.family = all.entries_[c].family;
       all.entries_.push_back(std::move(other));
     }
   }
@@ -343,6 +344,22 @@ void StrategyCandidates::keep(const LengthDistribution &lengths) {
   holds_.clear();
 }
 
+int StrategyCandidates::familyOf(int candidate) const {
+  if (space_.request.recompute.empty())
+    return candidate;
+  // Where a run has other modes, strategies that differ in these alone are one.
+  auto withoutModes = [&](int c) {
+    Strategy strategy = entries_[c].strategy;
+    strategy.recompute.reset();
+    strategy.layers.clear();
+    return describeStrategy(strategy);
+  };
+  int first = 0;
+  while (withoutModes(first) != withoutModes(candidate))
+    ++first;
+  return first;
+}
+
 const std::vector<HeldParameters> &
 StrategyCandidates::heldBeside(const Placed &home, const Placed &other) const {
   auto [found, isNew] = held_.try_emplace({&home, &other});
@@ -418,6 +435,7 @@ StrategyCandidates::estimateAlone(const Entry &entry,
   alone.strategy = entry.strategy;
   const double beside = entry.estimate->updateSeconds() +
                         all.probability * entry.estimate->gatherSeconds();
+  alone.besideSeconds = beside + entry.estimate->lastReductionSeconds();
   auto secondsIn = [&](const std::vector<int64_t> &room) {
     return beside +
            all.probability *

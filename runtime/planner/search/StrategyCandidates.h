@@ -27,6 +27,7 @@
 
 #include "runtime/plan/graph/SwitchTable.h"
 #include "runtime/planner/estimate/SwitchEstimate.h"
+#include "runtime/planner/graph/Policy.h"
 #include "runtime/planner/graph/RankMemory.h"
 #include "runtime/planner/search/StrategySearch.h"
 
@@ -38,8 +39,8 @@
 
 namespace dyna {
 
-/// Whether a degree is one that is tried by itself: a power of two, or three times
-/// one, which matters where these divide the ranks.
+/// Returns true if a degree is tried: a power of two, or three times one. Three times
+/// one matters if it divides the ranks.
 constexpr bool isSearched(int64_t degree) {
   while (degree % 2 == 0)
     degree /= 2;
@@ -56,6 +57,11 @@ struct StrategySpace {
   /// has room for, as runs cut them.
   bool shortens = false;
   int64_t tokensPerStep = 65536;
+  /// A run is asked for this beside strategies and ranges.
+  PlanRequest request;
+  /// Lets the answer have flags of a run beside strategies and ranges: chosen
+  /// recomputation, kinds and sizes of micro-batches.
+  bool searchesFlags = false;
   /// Whether steps of several strategies are played beside single ones, which takes
   /// as long as planning some steps.
   bool plays = true;
@@ -81,6 +87,8 @@ struct AloneEstimate {
   double seconds = 0; ///< of a step; infinite without room
   /// Seconds of a step if memory were not limited.
   double unlimitedSeconds = 0;
+  /// Seconds beside the pipeline: update, last reductions, and gathers.
+  double besideSeconds = 0;
   std::string reason; ///< why it has no room, for people; else empty
 };
 
@@ -163,6 +171,7 @@ private:
   struct Merit;
   void keep(const LengthDistribution &lengths);
   int smallestHome() const;
+  int familyOf(int candidate) const;
   int judge(const LengthDistribution::Part &part, bool asHome, int small,
             std::vector<Merit> &merits) const;
   /// What ranks have for micro-batches under one of the graphs of a run, home first:

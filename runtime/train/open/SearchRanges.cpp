@@ -61,6 +61,10 @@ StatusOr<FoundRanges> searchRanges(const Model &model,
     space.tell = [](const std::string &next) { sayLine("search: " + next); };
   // What then does not fit is cut, and said, as under one strategy.
   space.shortens = true;
+  space.request.pipeline = options.pipeline;
+  space.request.microBatches = options.microBatches;
+  space.request.tokensPerMicroBatch = options.tokensPerMicroBatch;
+  space.request.recompute = options.recompute;
   if (!options.rankMemory.empty()) {
     DYNA_ASSIGN_OR_RETURN(space.memoryBytes, parseBytes(options.rankMemory));
   }

@@ -7,6 +7,7 @@
 #include "runtime/base/Text.h"
 
 #include "runtime/planner/request/LengthRanges.h"
+#include "runtime/planner/search/SizedSteps.h"
 #include "runtime/planner/step/StepRegions.h"
 #include "test/runtime/plan/TinyPlans.h"
 #include "test/runtime/planner/TwoNodes.h"
@@ -300,7 +301,11 @@ TEST(ChooseStrategies, WhatIsFoundIsPlayed) {
              ++candidate) {
           if (!std::isfinite(expected->found().singles[candidate]))
             continue;
-          expected->take({1, 2.0, 1.0, candidate});
+          ChosenStrategies::Played played{1, 2.0, {}, SingleStrategy()};
+          played.alone->request.strategy =
+              expected->candidates().strategy(candidate);
+          played.alone->expected = played.alone->seconds = 1.0;
+          expected->take(played);
           EXPECT_EQ(expected->ranges(), "a: 0-");
           Strategy named = expected->candidates().strategy(candidate);
           named.name = "a";
@@ -312,7 +317,8 @@ TEST(ChooseStrategies, WhatIsFoundIsPlayed) {
           ++alone;
           // Had no order fitted.
           constexpr double none = std::numeric_limits<double>::infinity();
-          expected->take({1, none, 1.0, candidate});
+          played.found = none;
+          expected->take(played);
           EXPECT_THAT(expected->table(),
                       HasSubstr(" s, has no order that fits: " + set + "\n"));
           EXPECT_THAT(expected->json(), Not(HasSubstr("played_seconds")));

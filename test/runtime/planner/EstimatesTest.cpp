@@ -10,6 +10,7 @@
 
 #include "runtime/planner/estimate/PhaseEstimate.h"
 #include "runtime/planner/estimate/SwitchEstimate.h"
+#include "runtime/planner/search/SizedSteps.h"
 #include "runtime/planner/switch/SwitchTimes.h"
 #include "test/runtime/sim/JoinedSteps.h"
 
@@ -169,7 +170,6 @@ TEST(Estimates, OfStepsAreNearTheSimulator) {
   for (const Model &model : grid().models)
     for (const std::string &cluster : grid().clusters) {
       const CostModel costs = costsOf(model, cluster);
-      const SwitchNetwork network = networkOf(costs.cluster(), 4);
       const auto strategies = strategiesOf(model);
       for (size_t a = 0; a < strategies.size(); ++a)
         for (size_t b = 0; b < strategies.size(); ++b) {
@@ -191,6 +191,68 @@ TEST(Estimates, OfStepsAreNearTheSimulator) {
   EXPECT_GT(errors.least(), 0.77);
   EXPECT_LT(errors.most(), 1.08);
   EXPECT_LT(errors.mean(), 0.05);
+}
+
+/// Bytes of a device in which a share of the dynamic memory that the steps would take
+/// has room.
+int64_t memoryFor(const SizedSteps &wide, double share) {
+  int64_t bytes = 0;
+  const StepPlanner &planner = wide.planner();
+  for (size_t rank = 0; rank < planner.regionBytes().size(); ++rank)
+    bytes = std::max(
+        bytes,
+        planner.graphs().homeBytes(static_cast<int>(rank), true) +
+            static_cast<int64_t>(
+                share * static_cast<double>(planner.regionBytes()[rank])));
+  return bytes;
+}
+
+// An estimate of one mini-batch knows its lengths, its micro-batches and its modes. It
+// leaves out reductions that the pipeline does not hide, smaller micro-batches that are
+// tried, and orders that are searched.
+TEST(Estimates, OfMiniBatchesAreNearTheSimulator) {
+  Errors errors, limited;
+  Draw draw(5);
+  for (const Model &model : grid().models)
+    for (const std::string &cluster : grid().clusters) {
+      const CostModel costs = costsOf(model, cluster);
+      for (const std::string &text : strategiesOf(model))
+        for (double share : {0.0, 0.7}) {
+          PlanRequest request;
+          request.strategy = *parseStrategy(text);
+          request.tokensPerBatch = 4096;
+          request.recompute = share > 0 ? "auto" : "none";
+          request.tokensPerMicroBatch = 128;
+          SizedSteps::Asked asked = SizedSteps::Asked::alone(request);
+          asked.longest = 64;
+          std::vector<std::string> notes;
+          std::unique_ptr<SizedSteps> sized =
+              std::move(*SizedSteps::create(costs, asked, notes));
+          if (share > 0) {
+            asked.memoryBytes = memoryFor(*sized, share);
+            sized = std::move(*SizedSteps::create(costs, asked, notes));
+          }
+          const PlannedGraph &own = sized->planner().home();
+          const PhaseEstimate beside(*own.graph, costs, own.options);
+          const std::vector<int64_t> lengths = drawLengths(draw, 60, 64);
+          auto simulated = sized->play({lengths});
+          if (simulated.status().code() == StatusCode::ResourceExhausted)
+            continue;
+          ASSERT_TRUE(simulated.isOk()) << simulated.status().message();
+          const double estimate =
+              *sized->estimate(lengths) + beside.updateSeconds() +
+              beside.gatherSeconds() + beside.lastReductionSeconds();
+          (share > 0 ? limited : errors).add(estimate, *simulated);
+        }
+    }
+  for (const Errors *one : {&errors, &limited}) {
+    RecordProperty(one == &errors ? "errors" : "limited", one->text());
+    SCOPED_TRACE(one->text());
+    EXPECT_GT(one->count(), 20u);
+    EXPECT_GT(one->least(), 0.82);
+    EXPECT_LT(one->most(), 1.16);
+    EXPECT_LT(one->mean(), 0.04);
+  }
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 #include "runtime/base/TraceWriter.h"
 
 #include "runtime/abi/Random.h"
+#include "runtime/base/JsonWriter.h"
 #include "runtime/base/Text.h"
 
 #include <algorithm>
@@ -31,17 +32,24 @@ void TraceWriter::nameProcess(int process, const std::string &name) {
   if (known == name)
     return;
   known = name;
-  event() += formatText("{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": "
-                        "%d, \"args\": {\"name\": \"%s\"}}",
-                        process, name);
+  event() += JsonObject()
+                 .add("name", "process_name")
+                 .add("ph", "M")
+                 .add("pid", process)
+                 .add("args", JsonObject().add("name", name))
+                 .text();
 }
 
 void TraceWriter::nameTrack(int process, int track, const std::string &name) {
   if (!tracks_.insert({{process, name}, track}).second)
     return;
-  event() += formatText("{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": "
-                        "%d, \"tid\": %d, \"args\": {\"name\": \"%s\"}}",
-                        process, track, name);
+  event() += JsonObject()
+                 .add("name", "thread_name")
+                 .add("ph", "M")
+                 .add("pid", process)
+                 .add("tid", track)
+                 .add("args", JsonObject().add("name", name))
+                 .text();
 }
 
 int TraceWriter::track(int process, const std::string &name) {
@@ -56,38 +64,45 @@ int TraceWriter::track(int process, const std::string &name) {
 void TraceWriter::slice(int process, int track, const std::string &name,
                         const std::string &category, double begin, double end,
                         const TraceArguments &arguments) {
-  std::string said = formatText("\"step\": %d", arguments.step + 1);
+  JsonObject said;
+  said.add("step", arguments.step + 1);
   if (arguments.layer >= 0)
-    said += formatText(", \"layer\": %d", arguments.layer);
+    said.add("layer", arguments.layer);
   if (arguments.microBatch >= 0)
-    said += formatText(", \"micro_batch\": %d", arguments.microBatch);
+    said.add("micro_batch", arguments.microBatch);
   if (arguments.phase >= 0)
-    said += formatText(", \"phase\": %d", arguments.phase);
+    said.add("phase", arguments.phase);
   if (arguments.strategy)
-    said += formatText(", \"strategy\": \"%s\"", arguments.strategy);
+    said.add("strategy", arguments.strategy);
   if (arguments.bucket >= 0)
-    said += formatText(", \"bucket\": %d", arguments.bucket);
+    said.add("bucket", arguments.bucket);
   if (arguments.flops > 0)
-    said += formatText(", \"flops\": %.0f", arguments.flops);
+    said.add("flops", jsonFixed(arguments.flops, 0));
   if (arguments.bytes > 0)
-    said += formatText(", \"bytes\": %d", arguments.bytes);
-  // The format's word for it.
-  std::string core =
-      arguments.coreSeconds >= 0
-          ? formatText(", \"tdur\": %.3f", arguments.coreSeconds * 1e6)
-          : "";
+    said.add("bytes", arguments.bytes);
   const double first = microseconds(begin);
-  event() += formatText(
-      "{\"name\": \"%s\", \"cat\": \"%s\", \"ph\": \"X\", \"pid\": %d, "
-      "\"tid\": %d, \"ts\": %.3f, \"dur\": %.3f%s, \"args\": {%s}}",
-      name, category, process, track, first, microseconds(end) - first, core,
-      said);
+  JsonObject slice;
+  slice.add("name", name)
+      .add("cat", category)
+      .add("ph", "X")
+      .add("pid", process)
+      .add("tid", track)
+      .add("ts", jsonFixed(first, 3))
+      .add("dur", jsonFixed(microseconds(end) - first, 3));
+  // The format's word for the time of a core.
+  if (arguments.coreSeconds >= 0)
+    slice.add("tdur", jsonFixed(arguments.coreSeconds * 1e6, 3));
+  event() += slice.add("args", said).text();
 }
 
 void TraceWriter::liveBytes(int process, double time, int64_t bytes) {
-  event() += formatText("{\"name\": \"live bytes\", \"ph\": \"C\", \"pid\": "
-                        "%d, \"ts\": %.3f, \"args\": {\"bytes\": %d}}",
-                        process, microseconds(time), bytes);
+  event() += JsonObject()
+                 .add("name", "live bytes")
+                 .add("ph", "C")
+                 .add("pid", process)
+                 .add("ts", jsonFixed(microseconds(time), 3))
+                 .add("args", JsonObject().add("bytes", bytes))
+                 .text();
 }
 
 void TraceWriter::arrow(int process, int track, double begin, double end,
@@ -96,11 +111,17 @@ void TraceWriter::arrow(int process, int track, double begin, double end,
   // waits was there before.
   const double first = microseconds(begin);
   double time = starts ? first : std::max(first, microseconds(end) - kTick);
-  event() += formatText(
-      "{\"name\": \"message\", \"cat\": \"message\", \"ph\": \"%s\", "
-      "\"id\": %d, \"pid\": %d, \"tid\": %d, \"ts\": %.3f%s}",
-      starts ? "s" : "f", id, process, track, time,
-      starts ? "" : ", \"bp\": \"e\"");
+  JsonObject event;
+  event.add("name", "message")
+      .add("cat", "message")
+      .add("ph", starts ? "s" : "f")
+      .add("id", id)
+      .add("pid", process)
+      .add("tid", track)
+      .add("ts", jsonFixed(time, 3));
+  if (!starts)
+    event.add("bp", "e");
+  this->event() += event.text();
 }
 
 std::string TraceWriter::finish() const {

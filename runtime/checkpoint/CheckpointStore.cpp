@@ -7,6 +7,7 @@
 #include "runtime/base/FileId.h"
 #include "runtime/base/FileLock.h"
 #include "runtime/base/JsonReader.h"
+#include "runtime/base/JsonWriter.h"
 #include "runtime/base/Text.h"
 #include "runtime/checkpoint/ModelShards.h"
 
@@ -552,18 +553,16 @@ Status CheckpointStore::save(const CheckpointContents &contents) {
 
 Status CheckpointStore::writeFiles(const std::string &path,
                                    const CheckpointContents &contents) const {
-  std::string list = "{\"format\": " + std::to_string(formatVersion) +
-                     ", \"step\": " + std::to_string(contents.step) +
-                     ", \"files\": {";
+  JsonObject files;
   using Writer = std::function<Status(OutputFile &)>;
   auto writeOne = [&](const std::string &name, const Writer &write) -> Status {
     DYNA_ASSIGN_OR_RETURN(OutputFile file,
                           OutputFile::create(joinPath(path, name)));
     DYNA_RETURN_IF_ERROR(write(file));
     DYNA_RETURN_IF_ERROR(file.close());
-    list += (list.back() == '{' ? "" : ", ") + quoteJson(name) +
-            ": {\"bytes\": " + std::to_string(file.bytes()) +
-            ", \"checksum\": \"" + hexText(file.checksum()) + "\"}";
+    files.add(name, JsonObject()
+                        .add("bytes", file.bytes())
+                        .add("checksum", hexText(file.checksum())));
     return Status::ok();
   };
   std::string mark = joinPath(path, markFile);
@@ -582,8 +581,12 @@ Status CheckpointStore::writeFiles(const std::string &path,
     }));
   DYNA_RETURN_IF_ERROR(writeOne(
       stateFile, [&](OutputFile &file) { return file.write(contents.state); }));
-  list += "}}\n";
-  std::string whole = list;
+  const std::string whole = JsonObject()
+                                .add("format", formatVersion)
+                                .add("step", contents.step)
+                                .add("files", files)
+                                .text() +
+                            "\n";
   DYNA_RETURN_IF_ERROR(
       writeOne(listFile, [&](OutputFile &file) { return file.write(whole); }));
   // From here on the list marks the folder.

@@ -79,13 +79,12 @@ std::optional<uint64_t> findHex(const JsonValue &value, const char *key) {
 
 } // namespace
 
-std::string DataCursor::toJson() const {
-  std::string text = "{";
+JsonObject DataCursor::toJson() const {
+  JsonObject object;
   for (const CursorField &field : cursorFields)
-    text += "\"" + std::string(field.key) +
-            "\": " + std::to_string(this->*field.field) + ", ";
-  return text + "\"shuffle\": \"" + orderName(shuffle) + "\", \"data\": \"" +
-         toHex(fingerprint) + "\"}";
+    object.add(field.key, this->*field.field);
+  return object.add("shuffle", orderName(shuffle))
+      .add("data", toHex(fingerprint));
 }
 
 StatusOr<DataCursor> DataCursor::fromJson(const JsonValue &value) {
@@ -119,7 +118,7 @@ StatusOr<DataCursor> DataCursor::fromJson(const JsonValue &value) {
 }
 
 bool dyna::operator==(const DataCursor &a, const DataCursor &b) {
-  return a.toJson() == b.toJson();
+  return a.toJson().text() == b.toJson().text();
 }
 
 //===----------------------------------------------------------------------===//
@@ -173,7 +172,7 @@ Status BatchReader::seek(const DataCursor &cursor) {
   bool isOrdered = cursor.shuffle == Shuffle::Documents;
   int64_t places = isOrdered ? index_->documents() : index_->size();
   if (cursor.place > places || cursor.piece > (isOrdered ? index_->size() : 0))
-    return Status::invalidArgument("the data cursor " + cursor.toJson() +
+    return Status::invalidArgument("the data cursor " + cursor.toJson().text() +
                                    " lies outside the data" + remedy);
   setCursor(cursor);
   return Status::ok();

@@ -19,6 +19,7 @@
 #define DYNA_RUNTIME_DATA_BATCHREADER_H
 
 #include "runtime/base/Json.h"
+#include "runtime/base/JsonWriter.h"
 #include "runtime/data/SampleIndex.h"
 
 #include <optional>
@@ -50,7 +51,7 @@ struct DataCursor {
   int64_t epochSamples = 0; ///< samples of the data set
   uint64_t fingerprint = 0; ///< of the data set
 
-  std::string toJson() const;
+  JsonObject toJson() const;
   static StatusOr<DataCursor> fromJson(const JsonValue &value);
 };
 

@@ -5,6 +5,7 @@
 #include "tools/dyna-plan/RangedSteps.h"
 
 #include "runtime/base/Json.h"
+#include "runtime/base/JsonWriter.h"
 #include "runtime/base/OutputFile.h"
 #include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
@@ -167,17 +168,15 @@ std::string describeGains(const std::string &name, const PlanReport &report,
 /// The report's object, with the strategies alone behind it.
 std::string jsonOf(const std::string &name, const PlanReport &report,
                    const std::vector<Alone> &alone, int64_t memory) {
-  std::string text = report.json(name);
-  text.pop_back();
-  text += ", \"alone\": [";
-  for (size_t i = 0; i < alone.size(); ++i)
-    text += formatText("%s{\"strategy\": %s, \"seconds\": %.9g, \"gain\": "
-                       "%.9g, \"fits\": %s}",
-                       i > 0 ? ", " : "", quoteJson(alone[i].strategy),
-                       alone[i].report.seconds,
-                       alone[i].report.seconds / report.seconds,
-                       fits(alone[i].report, memory) ? "true" : "false");
-  return text + "]}";
+  JsonArray ofAlone;
+  for (const Alone &one : alone)
+    ofAlone.add(
+        JsonObject()
+            .add("strategy", one.strategy)
+            .add("seconds", jsonRounded(one.report.seconds, 9))
+            .add("gain", jsonRounded(one.report.seconds / report.seconds, 9))
+            .add("fits", fits(one.report, memory)));
+  return report.json(name).add("alone", ofAlone).text();
 }
 
 void sayNotes(const std::vector<std::string> &notes,

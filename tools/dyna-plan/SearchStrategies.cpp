@@ -5,6 +5,7 @@
 #include "tools/dyna-plan/SearchStrategies.h"
 
 #include "runtime/base/Json.h"
+#include "runtime/base/JsonWriter.h"
 #include "runtime/base/Printable.h"
 #include "runtime/base/SayEvery.h"
 #include "runtime/base/Text.h"
@@ -113,10 +114,12 @@ public:
   }
   /// The report's object, with the estimate and the flags of a run.
   std::string jsonOf(const SingleStrategy &single) const {
-    std::string text = reportOf(single).json(single.name());
-    text.pop_back();
-    return text + formatText(", \"estimated_seconds\": %.6g, \"flags\": %s}\n",
-                             single.expected, quoteJson(single.flags()));
+    return reportOf(single)
+               .json(single.name())
+               .add("estimated_seconds", jsonRounded(single.expected, 6))
+               .add("flags", single.flags())
+               .text() +
+           "\n";
   }
 
 private:
@@ -141,9 +144,12 @@ void printLacking(const FoundSingles &found, const PlanFlags &flags) {
   std::map<std::string, std::string> lines;
   for (const SingleStrategy &single : found.lacking) {
     if (flags.json)
-      llvm::outs() << formatText(
-          "{\"plan\": %s, \"fits\": false, \"reason\": %s}\n",
-          quoteJson(single.name()), quoteJson(single.reason));
+      llvm::outs() << JsonObject()
+                          .add("plan", single.name())
+                          .add("fits", false)
+                          .add("reason", single.reason)
+                          .text()
+                   << '\n';
     const Strategy &strategy = single.request.strategy;
     const bool isLeast = strategy.recompute == plan::RECOMPUTE_FULL;
     std::string &line = lines[degreesOf(strategy)];

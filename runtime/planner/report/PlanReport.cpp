@@ -122,56 +122,64 @@ void PlanReport::orderPhases(const std::vector<std::string> &names) {
   });
 }
 
-std::string PlanReport::json(const std::string &name) const {
-  std::string text = formatText(
-      "{%s\"steps\": %d, \"samples\": %d, \"tokens\": %d, "
-      "\"micro_batches\": %d, \"largest_micro_batch\": %d, \"padding\": %d, "
-      "\"padding_share\": %.6f, \"seconds\": %.9g, "
-      "\"bound_seconds\": %.9g, \"busy_bound_seconds\": %.9g, "
-      "\"load_bound_seconds\": %.9g, \"path_bound_seconds\": %.9g, "
-      "\"tokens_per_second\": %.9g, "
-      "\"bubble\": %.6f, \"exchange\": %.6f, \"recompute\": %.6f, "
-      "\"model_flops\": %.9g, \"peak_share\": %s, \"other_schedules\": %d, ",
-      name.empty() ? "" : "\"plan\": \"" + name + "\", ", steps, samples,
-      tokens, microBatches, largestMicroBatch, padding, paddingShare(), seconds,
-      leastSeconds(), bound, loadBound, pathBound, tokensPerSecond(), bubble(),
-      exchangeShare(), recomputeShare(), flops,
-      peakRate > 0 ? formatText("%.6f", peakShare()) : "null", otherSchedules);
+JsonObject PlanReport::json(const std::string &name) const {
+  JsonObject object;
+  if (!name.empty())
+    object.add("plan", name);
+  object.add("steps", steps)
+      .add("samples", samples)
+      .add("tokens", tokens)
+      .add("micro_batches", microBatches)
+      .add("largest_micro_batch", largestMicroBatch)
+      .add("padding", padding)
+      .add("padding_share", jsonFixed(paddingShare(), 6))
+      .add("seconds", jsonRounded(seconds, 9))
+      .add("bound_seconds", jsonRounded(leastSeconds(), 9))
+      .add("busy_bound_seconds", jsonRounded(bound, 9))
+      .add("load_bound_seconds", jsonRounded(loadBound, 9))
+      .add("path_bound_seconds", jsonRounded(pathBound, 9))
+      .add("tokens_per_second", jsonRounded(tokensPerSecond(), 9))
+      .add("bubble", jsonFixed(bubble(), 6))
+      .add("exchange", jsonFixed(exchangeShare(), 6))
+      .add("recompute", jsonFixed(recomputeShare(), 6))
+      .add("model_flops", jsonRounded(flops, 9))
+      .add("peak_share",
+           peakRate > 0 ? jsonFixed(peakShare(), 6) : JsonText::null())
+      .add("other_schedules", otherSchedules);
   if (planSeconds > 0)
-    text +=
-        formatText("\"plan_seconds\": %.6g, \"longest_plan_seconds\": %.6g, ",
-                   planSeconds, longestPlanSeconds);
+    object.add("plan_seconds", jsonRounded(planSeconds, 6))
+        .add("longest_plan_seconds", jsonRounded(longestPlanSeconds, 6));
   if (!phases.empty() || switchBytes > 0)
-    text += formatText("\"switch_seconds\": %.9g, \"switch_alone_seconds\": "
-                       "%.9g, \"switch_bytes\": %d, ",
-                       switchSeconds, switchAloneSeconds, switchBytes);
+    object.add("switch_seconds", jsonRounded(switchSeconds, 9))
+        .add("switch_alone_seconds", jsonRounded(switchAloneSeconds, 9))
+        .add("switch_bytes", switchBytes);
   if (phases.empty())
-    return text + stagesJson() + "}";
-  text += rankBytesJson() + ", \"phases\": [";
-  for (size_t p = 0; p < phases.size(); ++p)
-    text += (p > 0 ? ", " : "") + phases[p].second.json(phases[p].first);
-  return text + "]}";
+    return object.addAll(stagesJson());
+  JsonArray ofPhases;
+  for (const auto &[strategy, report] : phases)
+    ofPhases.add(report.json(strategy));
+  return object.addAll(rankBytesJson()).add("phases", ofPhases);
 }
 
-std::string PlanReport::stagesJson() const {
-  std::string text = "\"stages\": [";
-  for (size_t s = 0; s < stages.size(); ++s)
-    text += formatText("%s{\"busy_seconds\": %.9g, \"imbalance\": %.6f, "
-                       "%s\"peak_bytes\": %d}",
-                       s > 0 ? ", " : "", stages[s].busy,
-                       imbalance(static_cast<int>(s)),
-                       pipelines > 0 ? formatText("\"safety_stock\": %.3f, ",
-                                                  stock(static_cast<int>(s)))
-                                     : "",
-                       stages[s].peakBytes);
-  return text + "], " + rankBytesJson();
+JsonObject PlanReport::stagesJson() const {
+  JsonArray ofStages;
+  for (size_t s = 0; s < stages.size(); ++s) {
+    const int stage = static_cast<int>(s);
+    JsonObject one;
+    one.add("busy_seconds", jsonRounded(stages[s].busy, 9))
+        .add("imbalance", jsonFixed(imbalance(stage), 6));
+    if (pipelines > 0)
+      one.add("safety_stock", jsonFixed(stock(stage), 3));
+    ofStages.add(one.add("peak_bytes", stages[s].peakBytes));
+  }
+  return JsonObject().add("stages", ofStages).addAll(rankBytesJson());
 }
 
-std::string PlanReport::rankBytesJson() const {
-  std::string text = "\"rank_peak_bytes\": [";
-  for (size_t r = 0; r < rankBytes.size(); ++r)
-    text += formatText("%s%d", r > 0 ? ", " : "", rankBytes[r]);
-  return text + "]";
+JsonObject PlanReport::rankBytesJson() const {
+  JsonArray ofRanks;
+  for (int64_t bytes : rankBytes)
+    ofRanks.add(bytes);
+  return JsonObject().add("rank_peak_bytes", ofRanks);
 }
 
 double endOfMicroBatches(const plan::Plan &plan, const PlanTimes &times) {

@@ -21,6 +21,7 @@
 #ifndef DYNA_RUNTIME_PLANNER_PLANREPORT_H
 #define DYNA_RUNTIME_PLANNER_PLANREPORT_H
 
+#include "runtime/base/JsonWriter.h"
 #include "runtime/cost/CostModel.h"
 #include "runtime/plan/graph/ExecutableGraph.h"
 #include "runtime/sim/PlanTimes.h"
@@ -108,13 +109,13 @@ struct PlanReport {
   /// Puts the phases, of which each has one of these names, in this order: steps
   /// that lack some are added up as they come.
   void orderPhases(const std::vector<std::string> &names);
-  /// One JSON object on one line; `name`, if there is one, says whose.
-  std::string json(const std::string &name) const;
-  /// The end of that: `"stages": [...], "rank_peak_bytes": [...]`; stocks only
-  /// where pipelines were played.
-  std::string stagesJson() const;
-  /// `"rank_peak_bytes": [...]`
-  std::string rankBytesJson() const;
+  /// Returns the report as an object. If there is a name, it is the first member.
+  JsonObject json(const std::string &name) const;
+  /// Returns the last members of it: `stages` and `rank_peak_bytes`. Stages have stocks
+  /// only if pipelines were simulated.
+  JsonObject stagesJson() const;
+  /// Returns its member `rank_peak_bytes`.
+  JsonObject rankBytesJson() const;
 };
 
 /// Of a plan that `verifyPlan` accepts for the graph.

@@ -5,6 +5,7 @@
 #include "runtime/planner/report/SwitchReport.h"
 
 #include "runtime/base/Json.h"
+#include "runtime/base/JsonWriter.h"
 #include "runtime/base/Text.h"
 #include "runtime/planner/switch/PlanSwitch.h"
 #include "runtime/planner/switch/SwitchBaselines.h"
@@ -25,22 +26,23 @@ const NamedBound allBounds[] = {
     {"node out", "node_out", &SwitchBounds::nodeOut},
     {"inside", "inside", &SwitchBounds::inside}};
 
-std::string quoted(double number) { return formatText("%.6g", number); }
-
 /// Short switches are not said to take no time.
 std::string milliseconds(double seconds) {
   return seconds == 0 || seconds >= 1e-4 ? formatText("%.2f ms", seconds * 1e3)
                                          : formatText("%.3g us", seconds * 1e6);
 }
 
-/// The members that all plans have.
-std::string members(const SwitchTimes &times) {
-  return formatText("\"seconds\": %s, \"port_seconds\": %s, \"local_bytes\": "
-                    "%d, \"inside_bytes\": %d, \"between_bytes\": %d, "
-                    "\"transfers\": %d, \"messages\": %d, \"peak_bytes\": %d",
-                    quoted(times.seconds), quoted(times.portSeconds),
-                    times.localBytes, times.insideBytes, times.betweenBytes,
-                    times.transfers, times.messages, times.peakBytes);
+/// Returns the members that all plans have.
+JsonObject members(const SwitchTimes &times) {
+  return JsonObject()
+      .add("seconds", jsonRounded(times.seconds, 6))
+      .add("port_seconds", jsonRounded(times.portSeconds, 6))
+      .add("local_bytes", times.localBytes)
+      .add("inside_bytes", times.insideBytes)
+      .add("between_bytes", times.betweenBytes)
+      .add("transfers", times.transfers)
+      .add("messages", times.messages)
+      .add("peak_bytes", times.peakBytes);
 }
 
 } // namespace
@@ -51,35 +53,30 @@ double SwitchReport::overBound() const {
 }
 
 std::string SwitchReport::json() const {
-  std::string text =
-      formatText("{\"switch\": %s, %s, \"passing_bytes\": %d, "
-                 "\"buckets\": %d, \"bound\": %s, \"bounds\": {",
-                 quoteJson(name), members(times), times.passingBytes, buckets,
-                 quoted(bounds.largest()));
-  const char *separator = "";
-  for (const NamedBound &bound : allBounds) {
-    text += formatText("%s\"%s\": %s", separator, bound.key,
-                       quoted(bounds.*bound.seconds));
-    separator = ", ";
+  JsonObject ofBounds, ofBaselines;
+  for (const NamedBound &bound : allBounds)
+    ofBounds.add(bound.key, jsonRounded(bounds.*bound.seconds, 6));
+  JsonArray ofNodes;
+  for (const std::vector<int64_t> &from : times.nodeBytes) {
+    JsonArray row;
+    for (int64_t bytes : from)
+      row.add(bytes);
+    ofNodes.add(row);
   }
-  text += "}, \"node_bytes\": [";
-  for (size_t from = 0; from < times.nodeBytes.size(); ++from) {
-    text += from > 0 ? ", [" : "[";
-    for (size_t to = 0; to < times.nodeBytes[from].size(); ++to)
-      text += formatText("%s%d", to > 0 ? ", " : "", times.nodeBytes[from][to]);
-    text += "]";
-  }
-  text += "], \"baselines\": {";
-  separator = "";
-  for (const auto &[baseline, its] : baselines) {
-    text +=
-        formatText("%s%s: {%s}", separator, quoteJson(baseline), members(its));
-    separator = ", ";
-  }
-  text += "}";
+  for (const auto &[baseline, its] : baselines)
+    ofBaselines.add(baseline, members(its));
+  JsonObject object;
+  object.add("switch", name)
+      .addAll(members(times))
+      .add("passing_bytes", times.passingBytes)
+      .add("buckets", buckets)
+      .add("bound", jsonRounded(bounds.largest(), 6))
+      .add("bounds", ofBounds)
+      .add("node_bytes", ofNodes)
+      .add("baselines", ofBaselines);
   if (planSeconds > 0)
-    text += formatText(", \"plan_seconds\": %s", quoted(planSeconds));
-  return text + "}";
+    object.add("plan_seconds", jsonRounded(planSeconds, 6));
+  return object.text();
 }
 
 StatusOr<SwitchReport> reportSwitch(std::string name,

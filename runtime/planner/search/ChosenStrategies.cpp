@@ -4,6 +4,7 @@
 
 #include "runtime/planner/search/ChosenStrategies.h"
 
+#include "runtime/base/JsonWriter.h"
 #include "runtime/base/Text.h"
 #include "runtime/planner/request/LengthRanges.h"
 
@@ -251,29 +252,32 @@ std::string ChosenStrategies::playedText() const {
 }
 
 std::string ChosenStrategies::json() const {
-  std::string text = formatText(
-      "{\"strategies\": \"%s\", \"ranges\": \"%s\", \"home\": \"%s\", "
-      "\"seconds\": %.6g, \"phase_seconds\": %.6g, \"switch_seconds\": "
-      "%.6g, \"update_seconds\": %.6g, ",
-      strategies(), ranges(), nameOf(found_.best.home), found_.best.seconds(),
-      found_.best.phases, found_.best.switches, found_.best.update);
+  JsonObject object;
+  object.add("strategies", strategies())
+      .add("ranges", ranges())
+      .add("home", nameOf(found_.best.home))
+      .add("seconds", jsonRounded(found_.best.seconds(), 6))
+      .add("phase_seconds", jsonRounded(found_.best.phases, 6))
+      .add("switch_seconds", jsonRounded(found_.best.switches, 6))
+      .add("update_seconds", jsonRounded(found_.best.update, 6));
   if (!found_.bestSingle.ranges.empty())
-    text += formatText(
-        "\"single\": \"%s\", \"single_seconds\": %.6g, ",
-        describeStrategy(candidates_.strategy(found_.bestSingle.home)),
-        found_.bestSingle.seconds());
+    object
+        .add("single",
+             describeStrategy(candidates_.strategy(found_.bestSingle.home)))
+        .add("single_seconds", jsonRounded(found_.bestSingle.seconds(), 6));
   if (played_ && std::isfinite(played_->found))
-    text += formatText("\"played_seconds\": %.6g, ", played_->found);
+    object.add("played_seconds", jsonRounded(played_->found, 6));
   if (played_ && played_->alone)
-    text += formatText("\"played_alone_seconds\": %.6g, \"played_alone\": "
-                       "\"%s\", ",
-                       played_->alone->seconds, played_->alone->name());
+    object.add("played_alone_seconds", jsonRounded(played_->alone->seconds, 6))
+        .add("played_alone", played_->alone->name());
   if (std::string flags = moreFlags(); !flags.empty())
-    text += formatText("\"flags\": \"%s\", ", flags.substr(1));
-  return text + formatText("\"considered\": %d, \"kept\": %d, \"branches\": "
-                           "%d, \"complete\": %d}\n",
-                           candidates_.considered(), candidates_.candidates(),
-                           found_.branches, found_.complete);
+    object.add("flags", flags.substr(1));
+  return object.add("considered", candidates_.considered())
+             .add("kept", candidates_.candidates())
+             .add("branches", found_.branches)
+             .add("complete", found_.complete)
+             .text() +
+         "\n";
 }
 
 } // namespace dyna

@@ -4,6 +4,7 @@
 
 #include "runtime/train/files/Counts.h"
 
+#include "runtime/base/JsonWriter.h"
 #include "runtime/base/Text.h"
 
 #include <algorithm>
@@ -27,64 +28,60 @@ void RankCounts::add(const RankTeam &ranks) {
   }
 }
 
-static std::string bytesJson(const GraphSeat &rank) {
+static void addBytes(JsonObject &object, const GraphSeat &rank) {
   static constexpr std::pair<const char *, ParameterPart> parts[] = {
-      {"master", ParameterPart::Master},
-      {"copy", ParameterPart::Copy},
-      {"gradient", ParameterPart::Gradient},
-      {"first_moment", ParameterPart::FirstMoment},
-      {"second_moment", ParameterPart::SecondMoment}};
-  std::string text;
+      {"master_bytes", ParameterPart::Master},
+      {"copy_bytes", ParameterPart::Copy},
+      {"gradient_bytes", ParameterPart::Gradient},
+      {"first_moment_bytes", ParameterPart::FirstMoment},
+      {"second_moment_bytes", ParameterPart::SecondMoment}};
   for (auto [name, part] : parts) {
     int64_t bytes = 0;
     for (int p = 0; p < rank.view().parameters(); ++p)
       bytes += rank.partBytes(p, part);
-    text += formatText("\"%s_bytes\": %d, ", name, bytes);
+    object.add(name, bytes);
   }
-  return text;
 }
 
-static std::string trafficJson(const Traffic &traffic) {
-  std::string text = formatText("\"messages\": {\"count\": %d, \"bytes\": "
-                                "%d}",
-                                traffic.messages, traffic.messageBytes);
+static void addTraffic(JsonObject &object, const Traffic &traffic) {
+  auto countOf = [](int64_t count, int64_t bytes) {
+    return JsonObject().add("count", count).add("bytes", bytes);
+  };
+  object.add("messages", countOf(traffic.messages, traffic.messageBytes));
   for (int kind = 0; kind < kCollectiveKinds; ++kind)
-    text +=
-        formatText(", \"%s\": {\"count\": %d, \"bytes\": %d}",
-                   nameOf(static_cast<CollectiveKind>(kind)),
-                   traffic.collectives[kind], traffic.collectiveBytes[kind]);
-  text += formatText(", \"collective_calls\": %d", traffic.collectiveCalls);
-  return text;
+    object.add(
+        nameOf(static_cast<CollectiveKind>(kind)),
+        countOf(traffic.collectives[kind], traffic.collectiveBytes[kind]));
+  object.add("collective_calls", traffic.collectiveCalls);
 }
 
-/// Bytes by the rank that they went to.
-static std::string switchesJson(const std::vector<SwitchedBytes> &switches) {
-  std::string values, gradients;
+/// Returns bytes by the rank that they went to.
+static JsonObject switchesJson(const std::vector<SwitchedBytes> &switches) {
+  JsonArray values, gradients;
   for (const SwitchedBytes &to : switches) {
-    values += formatText("%s%d", values.empty() ? "" : ", ", to.values);
-    gradients +=
-        formatText("%s%d", gradients.empty() ? "" : ", ", to.gradients);
+    values.add(to.values);
+    gradients.add(to.gradients);
   }
-  return ", \"switches\": {\"values\": [" + values + "], \"gradients\": [" +
-         gradients + "]}";
+  return JsonObject().add("values", values).add("gradients", gradients);
 }
 
 std::string RankCounts::toJson(RankTeam &ranks) const {
-  std::string text = "{\"ranks\": [";
+  JsonArray all;
   for (size_t local = 0; local < sums_.size(); ++local) {
     const StepResult &sum = sums_[local];
-    text += formatText("%s\n  {\"rank\": %d, \"matrix_flops\": %.17g, "
-                       "\"formula_flops\": %.17g, ",
-                       local ? "," : "", ranks.firstRank() + local, sum.flops,
-                       sum.formulaFlops);
-    text += bytesJson(ranks.executor(local).seat());
-    text += formatText("\"kept_bytes\": %d, ", sum.keptBytes);
-    text += trafficJson(sum.traffic);
+    JsonObject rank;
+    rank.add("rank", ranks.firstRank() + local)
+        .add("matrix_flops", sum.flops)
+        .add("formula_flops", sum.formulaFlops);
+    addBytes(rank, ranks.executor(local).seat());
+    rank.add("kept_bytes", sum.keptBytes);
+    addTraffic(rank, sum.traffic);
     if (!sum.switches.empty())
-      text += switchesJson(sum.switches);
-    text += "}";
+      rank.add("switches", switchesJson(sum.switches));
+    all.add(rank);
   }
-  return text + "]}\n";
+  return JsonObject().add("ranks", JsonText::raw(all.text("\n  "))).text() +
+         "\n";
 }
 
 } // namespace dyna

@@ -8,6 +8,7 @@
 #include "runtime/base/FileLock.h"
 #include "runtime/base/Files.h"
 #include "runtime/base/JsonReader.h"
+#include "runtime/base/JsonWriter.h"
 #include "runtime/base/OutputFile.h"
 #include "runtime/base/Text.h"
 
@@ -135,10 +136,6 @@ Status MetricsFile::followName() {
   return Status::ok();
 }
 
-std::string jsonNumber(double value) {
-  return std::isfinite(value) ? formatText("%.17g", value) : "null";
-}
-
 void StepMetrics::addPlan(const plan::Plan &plan, bool choosesRecompute) {
   if (fallback.empty())
     fallback = plan.fallback;
@@ -152,82 +149,81 @@ void StepMetrics::addPlan(const plan::Plan &plan, bool choosesRecompute) {
         ++(*recomputed)[i.recompute];
 }
 
-/// Of a run with ranges, whatever phases the step had.
-static std::string phaseFields(const StepMetrics &m) {
+/// Adds what a run with ranges says, whatever phases the step had.
+static void addPhases(JsonObject &line, const StepMetrics &m) {
   if (m.phases.empty())
-    return "";
-  std::string strategies;
+    return;
+  JsonArray strategies;
   for (const PhaseMetrics &phase : m.phases)
-    strategies += formatText(
-        "%s{\"name\": %s, \"samples\": %d, \"tokens\": %d, "
-        "\"micro_batches\": %d, \"merged\": %d}",
-        strategies.empty() ? "" : ", ", quoteJson(phase.strategy),
-        phase.samples, phase.tokens, phase.microBatches, phase.merged);
-  return formatText("\"phases\": %d, \"switch_seconds\": %.6f, "
-                    "\"switch_bytes\": %d, \"strategies\": [%s], ",
-                    m.phases.size(), m.switchSeconds, m.switchBytes,
-                    strategies);
+    strategies.add(JsonObject()
+                       .add("name", phase.strategy)
+                       .add("samples", phase.samples)
+                       .add("tokens", phase.tokens)
+                       .add("micro_batches", phase.microBatches)
+                       .add("merged", phase.merged));
+  line.add("phases", m.phases.size())
+      .add("switch_seconds", jsonFixed(m.switchSeconds, 6))
+      .add("switch_bytes", m.switchBytes)
+      .add("strategies", strategies);
 }
 
-/// What dyna-plan reports of a plan: as it ran, and as it was predicted.
-static std::string reportFields(const StepMetrics &m) {
+/// Adds what dyna-plan reports of a plan: as it ran, and as it was predicted.
+static void addReport(JsonObject &line, const StepMetrics &m) {
   const PlanReport &ran = m.measured;
-  std::string text = formatText(
-      ", \"samples\": %d, \"largest_micro_batch\": %d, \"padding\": %d, "
-      "\"padding_share\": %.6f",
-      ran.samples, ran.largestMicroBatch, ran.padding, ran.paddingShare());
+  line.add("samples", ran.samples)
+      .add("largest_micro_batch", ran.largestMicroBatch)
+      .add("padding", ran.padding)
+      .add("padding_share", jsonFixed(ran.paddingShare(), 6));
   // The host that launches functions does not know how long they took.
   if (m.launchedAhead)
-    text += ", \"bubble\": null, " + ran.rankBytesJson();
+    line.add("bubble", JsonText::null()).addAll(ran.rankBytesJson());
   else if (!ran.stages.empty())
-    text += formatText(", \"bubble\": %.6f, ", ran.bubble()) + ran.stagesJson();
+    line.add("bubble", jsonFixed(ran.bubble(), 6)).addAll(ran.stagesJson());
   else if (!ran.rankBytes.empty())
-    text +=
-        formatText(", \"bubble\": %.6f, ", ran.bubble()) + ran.rankBytesJson();
+    line.add("bubble", jsonFixed(ran.bubble(), 6)).addAll(ran.rankBytesJson());
   if (m.predicted)
-    text += ", \"predicted\": " + m.predicted->json("");
-  return text;
+    line.add("predicted", m.predicted->json(""));
 }
 
-/// Where a plan is not what was asked for, and what was left to it.
-static std::string planFields(const StepMetrics &m) {
-  std::string text;
+/// Adds where a plan is not what was asked for, and what was left to it.
+static void addPlanChoices(JsonObject &line, const StepMetrics &m) {
   if (!m.fallback.empty())
-    text += ", \"fallback\": " + quoteJson(m.fallback);
+    line.add("fallback", m.fallback);
   if (m.recomputed)
-    text +=
-        formatText(", \"recompute\": {\"none\": %d, \"selective\": %d, "
-                   "\"full\": %d}",
-                   (*m.recomputed)[0], (*m.recomputed)[1], (*m.recomputed)[2]);
-  return text;
+    line.add("recompute", JsonObject()
+                              .add("none", (*m.recomputed)[0])
+                              .add("selective", (*m.recomputed)[1])
+                              .add("full", (*m.recomputed)[2]));
 }
 
 Status MetricsFile::write(const StepMetrics &m) {
   double rate = m.seconds > 0 ? static_cast<double>(m.tokens) / m.seconds : 0;
-  return writeLine(
-      formatText("{\"step\": %d, \"loss\": %s, \"tokens\": %d, "
-                 "\"targets\": %d, \"seconds\": %.6f, \"tokens_per_second\": "
-                 "%.1f, \"gflops\": %.2f, ",
-                 m.step, jsonNumber(m.loss), m.tokens, m.targets, m.seconds,
-                 rate, m.gflops) +
-      formatText("\"learning_rate\": %.17g, \"gradient_norm\": %s, "
-                 "\"peak_bytes\": %d, \"micro_batches\": %d, ",
-                 m.learningRate,
-                 m.hasGradientNorm ? jsonNumber(m.gradientNorm) : "null",
-                 m.peakBytes, m.microBatches) +
-      (m.hasGradientNorm ? "" : "\"has_gradient_norm\": false, ") +
-      phaseFields(m) +
-      formatText("\"plan_seconds\": %.6f, \"plan_wait_seconds\": %.6f",
-                 m.planSeconds, m.planWaitSeconds) +
-      (m.launchedAhead ? formatText(", \"launched_ahead\": %s",
-                                    *m.launchedAhead ? "true" : "false")
-                       : "") +
-      (m.predictedSeconds > 0
-           ? formatText(", \"predicted_seconds\": %.6f, "
-                        "\"core_wait_seconds\": %.6f",
-                        m.predictedSeconds, m.coreWaitSeconds)
-           : "") +
-      planFields(m) + reportFields(m) + "}");
+  JsonObject line;
+  line.add("step", m.step)
+      .add("loss", m.loss)
+      .add("tokens", m.tokens)
+      .add("targets", m.targets)
+      .add("seconds", jsonFixed(m.seconds, 6))
+      .add("tokens_per_second", jsonFixed(rate, 1))
+      .add("gflops", jsonFixed(m.gflops, 2))
+      .add("learning_rate", m.learningRate)
+      .add("gradient_norm",
+           m.hasGradientNorm ? JsonText(m.gradientNorm) : JsonText::null())
+      .add("peak_bytes", m.peakBytes)
+      .add("micro_batches", m.microBatches);
+  if (!m.hasGradientNorm)
+    line.add("has_gradient_norm", false);
+  addPhases(line, m);
+  line.add("plan_seconds", jsonFixed(m.planSeconds, 6))
+      .add("plan_wait_seconds", jsonFixed(m.planWaitSeconds, 6));
+  if (m.launchedAhead)
+    line.add("launched_ahead", *m.launchedAhead);
+  if (m.predictedSeconds > 0)
+    line.add("predicted_seconds", jsonFixed(m.predictedSeconds, 6))
+        .add("core_wait_seconds", jsonFixed(m.coreWaitSeconds, 6));
+  addPlanChoices(line, m);
+  addReport(line, m);
+  return writeLine(line.text());
 }
 
 Status MetricsFile::writeLine(const std::string &json) {

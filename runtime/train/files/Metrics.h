@@ -19,9 +19,6 @@
 
 namespace dyna {
 
-/// A number with all its digits, or null for what JSON knows no number for.
-std::string jsonNumber(double value);
-
 /// What a phase of a step of several graphs was given.
 struct PhaseMetrics {
   std::string strategy; ///< its name

@@ -6,6 +6,7 @@
 
 #include "runtime/base/Guard.h"
 #include "runtime/base/Json.h"
+#include "runtime/base/JsonWriter.h"
 #include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
 #include "runtime/device/host/HostMemory.h"
@@ -257,11 +258,13 @@ Status evaluateSession(Session &session, const Checkpoint *loaded) {
     return Status::ok();
   DYNA_ASSIGN_OR_RETURN(MetricsFile metrics,
                         MetricsFile::open(options.metrics));
-  return metrics.writeLine(
-      formatText("{\"loss\": %s, \"bits_per_byte\": %s, \"targets\": %d, "
-                 "\"tokens\": %d, \"seconds\": %.6f}",
-                 jsonNumber(result.loss), jsonNumber(result.bitsPerByte),
-                 result.targets, result.tokens, result.seconds));
+  return metrics.writeLine(JsonObject()
+                               .add("loss", result.loss)
+                               .add("bits_per_byte", result.bitsPerByte)
+                               .add("targets", result.targets)
+                               .add("tokens", result.tokens)
+                               .add("seconds", jsonFixed(result.seconds, 6))
+                               .text());
 }
 
 Status evaluateOnly(const dyna_program &program, const Model &model,

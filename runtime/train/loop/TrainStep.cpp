@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/base/JsonWriter.h"
 #include "runtime/train/loop/Trainer.h"
 
 #include "runtime/base/Files.h"
@@ -300,17 +301,21 @@ Status Trainer::collectGradientNorms() {
 }
 
 Status Trainer::writeGradientNorms() const {
-  std::string text =
-      formatText("{\"first_step\": %d,\n \"losses\": [", summary_.firstStep);
-  for (size_t i = 0; i < losses_.size(); ++i)
-    text += (i ? ", " : "") + jsonNumber(losses_[i]);
-  text += "],\n \"gradient_norms\": {";
+  JsonArray losses;
+  for (double loss : losses_)
+    losses.add(loss);
+  JsonObject norms;
   for (size_t p = 0; p < gradientNorms_.size(); ++p)
-    text += formatText(
-        "%s\n  %s: %s", p ? "," : "",
-        quoteJson(session_.model->parameter(static_cast<int>(p)).name()),
-        jsonNumber(gradientNorms_[p]));
-  return replaceFile(options_.gradNorms, text + "}}\n");
+    norms.add(session_.model->parameter(static_cast<int>(p)).name(),
+              gradientNorms_[p]);
+  return replaceFile(
+      options_.gradNorms,
+      JsonObject()
+              .add("first_step", summary_.firstStep)
+              .add("losses", losses)
+              .add("gradient_norms", JsonText::raw(norms.text("\n  ")))
+              .text("\n ") +
+          "\n");
 }
 
 } // namespace dyna

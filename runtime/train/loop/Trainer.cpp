@@ -6,6 +6,7 @@
 
 #include "runtime/base/Files.h"
 #include "runtime/base/Json.h"
+#include "runtime/base/JsonWriter.h"
 #include "runtime/base/Text.h"
 #include "runtime/data/Padding.h"
 #include "runtime/plan/graph/DescribeManifest.h"
@@ -238,11 +239,15 @@ Status Trainer::evaluateHeldOut(std::optional<Evaluation> &result,
   // What a run ended with is what its continuation starts from.
   if (!metrics_.startHeldOut(summary_.firstStep + summary_.steps))
     return Status::ok();
-  checkLogged(metrics_.writeLine(formatText(
-      "{\"held_out\": \"%s\", \"step\": %d, \"loss\": %s, "
-      "\"bits_per_byte\": %s, \"targets\": %d, \"seconds\": %.3f}",
-      when, summary_.firstStep + summary_.steps, jsonNumber(result->loss),
-      jsonNumber(result->bitsPerByte), result->targets, result->seconds)));
+  checkLogged(
+      metrics_.writeLine(JsonObject()
+                             .add("held_out", when)
+                             .add("step", summary_.firstStep + summary_.steps)
+                             .add("loss", result->loss)
+                             .add("bits_per_byte", result->bitsPerByte)
+                             .add("targets", result->targets)
+                             .add("seconds", jsonFixed(result->seconds, 3))
+                             .text()));
   return Status::ok();
 }
 

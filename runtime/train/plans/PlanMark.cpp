@@ -7,6 +7,7 @@
 #include "runtime/abi/Random.h"
 #include "runtime/base/Files.h"
 #include "runtime/base/JsonReader.h"
+#include "runtime/base/JsonWriter.h"
 #include "runtime/base/Text.h"
 #include "runtime/train/flags/Flags.h"
 
@@ -18,10 +19,12 @@
 namespace dyna {
 
 std::string PlanMark::toJson() const {
-  return formatText("{\"run\": \"%016x\", \"step\": %d, \"ahead\": %d, "
-                    "\"cursor\": ",
-                    run, step, ahead) +
-         cursor.toJson() + "}";
+  return JsonObject()
+      .add("run", formatText("%016x", run))
+      .add("step", step)
+      .add("ahead", ahead)
+      .add("cursor", cursor.toJson())
+      .text();
 }
 
 StatusOr<PlanMark> PlanMark::fromJson(const std::string &text) {

@@ -5,6 +5,7 @@
 #include "runtime/train/session/Checkpointing.h"
 
 #include "runtime/base/JsonReader.h"
+#include "runtime/base/JsonWriter.h"
 #include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
 #include "runtime/checkpoint/FamilyNames.h"
@@ -171,15 +172,21 @@ Status writeMoment(RankTeam &ranks, ParameterPart part,
 } // namespace
 
 std::string RunState::toJson() const {
-  std::string text =
-      formatText("{\"format\": 1, \"step\": %d, \"seed\": %d, "
-                 "\"model_hash\": %s,\n \"cursor\": %s,\n \"skipped\": %d, "
-                 "\"held_out\": %s, \"costs\": %s,\n \"arguments\": [",
-                 step, seed, quoteJson(modelHash), cursor.toJson(), skipped,
-                 quoteJson(heldOut), quoteJson(costs));
-  for (size_t i = 0; i < arguments.size(); ++i)
-    text += (i ? ",\n  " : "\n  ") + quoteJson(arguments[i]);
-  return text + "]}\n";
+  JsonArray given;
+  for (const std::string &argument : arguments)
+    given.add(argument);
+  return JsonObject()
+             .add("format", 1)
+             .add("step", step)
+             .add("seed", seed)
+             .add("model_hash", modelHash)
+             .add("cursor", cursor.toJson())
+             .add("skipped", skipped)
+             .add("held_out", heldOut)
+             .add("costs", costs)
+             .add("arguments", JsonText::raw(given.text("\n  ")))
+             .text("\n ") +
+         "\n";
 }
 
 StatusOr<RunState> RunState::fromJson(const std::string &text) {

@@ -3,8 +3,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/base/JsonReader.h"
+#include "runtime/base/JsonWriter.h"
 
 #include "test/runtime/base/TemporaryFiles.h"
+
+#include <limits>
 
 using namespace dyna;
 using namespace dyna::test;
@@ -151,6 +154,46 @@ TEST(JsonTest, quotesWhatItReadsBack) {
   std::string text = "a\"\\\n\x01\xC3\xA9";
   EXPECT_EQ(stringOf(quoteJson(text)), text);
   EXPECT_EQ(stringOf(quoteJson("\xFFx")), "\xEF\xBF\xBDx");
+}
+
+TEST(JsonWriterTest, WritesWhatItReadsBack) {
+  constexpr double infinite = std::numeric_limits<double>::infinity();
+  const JsonObject object =
+      JsonObject()
+          .add("text", "a\"\n\xFF")
+          .add("largest", std::numeric_limits<uint64_t>::max())
+          .add("least", std::numeric_limits<int64_t>::min())
+          .add("third", 1.0 / 3)
+          .add("fixed", jsonFixed(2.0 / 3, 3))
+          .add("rounded", jsonRounded(123456.0, 3))
+          .add("huge", jsonFixed(-1e308, 6))
+          .add("infinite", infinite)
+          .add("none", jsonFixed(-infinite, 3))
+          .add("yes", true)
+          .add("list", JsonArray().add(1).add(JsonArray()).add(JsonObject()));
+  for (const char *separator : {" ", "", "\n ", "\n"}) {
+    auto read = parseJson(object.text(separator));
+    ASSERT_TRUE(read.isOk()) << read.status().message();
+    EXPECT_EQ(read->find("text")->text, "a\"\n\xEF\xBF\xBD");
+    EXPECT_EQ(read->find("least")->integer,
+              std::numeric_limits<int64_t>::min());
+    EXPECT_EQ(read->find("third")->number, 1.0 / 3);
+    EXPECT_EQ(read->find("huge")->number, -1e308);
+    EXPECT_EQ(read->find("infinite")->kind, JsonValue::Kind::Null);
+    EXPECT_EQ(read->find("none")->kind, JsonValue::Kind::Null);
+    EXPECT_TRUE(read->find("yes")->boolean);
+    EXPECT_EQ(read->find("list")->items.size(), 3u);
+  }
+  EXPECT_NE(object.text().find("\"largest\": 18446744073709551615, "),
+            std::string::npos);
+  EXPECT_NE(object.text().find("\"fixed\": 0.667, \"rounded\": 1.23e+05, "),
+            std::string::npos);
+  EXPECT_EQ(JsonObject().add("a", 1).addAll(JsonObject().add("b", 2)).text(),
+            "{\"a\": 1, \"b\": 2}");
+  EXPECT_EQ(JsonObject().add("a", 1).add("b", 2).text("\n "),
+            "{\n \"a\": 1,\n \"b\": 2}");
+  EXPECT_EQ(JsonArray().text(), "[]");
+  EXPECT_EQ(JsonObject().text(), "{}");
 }
 
 } // namespace

@@ -408,7 +408,7 @@ TEST(BatchReaderTest, continuesFromEveryCursor) {
     for (size_t start = 0; start < cursors.size(); ++start) {
       sawPiece |= cursors[start].piece > 0;
       // Through text, as a checkpoint stores it.
-      StatusOr<JsonValue> json = parseJson(cursors[start].toJson());
+      StatusOr<JsonValue> json = parseJson(cursors[start].toJson().text());
       ASSERT_TRUE(json.isOk()) << json.status().message();
       StatusOr<DataCursor> cursor = DataCursor::fromJson(*json);
       ASSERT_TRUE(cursor.isOk()) << cursor.status().message();
@@ -462,7 +462,7 @@ TEST(BatchReaderTest, refusesMalformedCursors) {
   auto read = [](const std::string &text) {
     return DataCursor::fromJson(*parseJson(text));
   };
-  std::string good = DataCursor().toJson();
+  std::string good = DataCursor().toJson().text();
   ASSERT_TRUE(read(good).isOk());
   auto with = [&](const std::string &part, const std::string &other) {
     std::string text = good;

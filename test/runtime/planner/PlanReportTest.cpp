@@ -113,7 +113,7 @@ TEST(PlanReportTest, ExchangesBehindMicroBatchesAreToldApart) {
   EXPECT_GT(report.exchange, alone.report.exchange);
   EXPECT_LE(report.exchangeShare(), report.bubble());
   EXPECT_GT(report.exchangeShare(), 0);
-  EXPECT_DOUBLE_EQ(parseJson(report.json("x"))->find("exchange")->number,
+  EXPECT_DOUBLE_EQ(parseJson(report.json("x").text())->find("exchange")->number,
                    std::round(1e6 * report.exchangeShare()) / 1e6);
 }
 
@@ -131,7 +131,7 @@ TEST(PlanReportTest, StepsAddUp) {
   EXPECT_DOUBLE_EQ(sum.stages[1].busy, 24 + 6);
   EXPECT_EQ(sum.peakBytes(),
             std::max(one.report.peakBytes(), other.report.peakBytes()));
-  StatusOr<JsonValue> json = parseJson(sum.json("1f1b"));
+  StatusOr<JsonValue> json = parseJson(sum.json("1f1b").text());
   ASSERT_TRUE(json.isOk()) << json.status().message();
   // The bound that people read is the largest that is known.
   EXPECT_GT(sum.loadBound, sum.bound);
@@ -140,7 +140,7 @@ TEST(PlanReportTest, StepsAddUp) {
   EXPECT_EQ(json->find("stages")->items.size(), 2u);
   EXPECT_TRUE(json->find("stages")->items[1].find("safety_stock"));
   EXPECT_TRUE(json->find("plan"));
-  EXPECT_FALSE(parseJson(sum.json(""))->find("plan"));
+  EXPECT_FALSE(parseJson(sum.json("").text())->find("plan"));
   std::string table = describeReports({{"1f1b", sum}});
   EXPECT_THAT(table, HasSubstr("1f1b"));
   EXPECT_THAT(table, HasSubstr("imbalance and peak by stage: 0.0%"));

@@ -67,6 +67,8 @@ void TraceWriter::slice(int process, int track, const std::string &name,
     said += formatText(", \"strategy\": \"%s\"", arguments.strategy);
   if (arguments.bucket >= 0)
     said += formatText(", \"bucket\": %d", arguments.bucket);
+  if (arguments.version > 0)
+    said += formatText(", \"version\": %d", arguments.version);
   if (arguments.flops > 0)
     said += formatText(", \"flops\": %.0f", arguments.flops);
   if (arguments.bytes > 0)

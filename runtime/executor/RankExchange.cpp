@@ -16,7 +16,8 @@ using plan::Instruction;
 StatusOr<std::unique_ptr<RankExchange>>
 RankExchange::create(const ExecutableGraph &graph, const RankView &view,
                      Transport &transport) {
-  if (transport.ranks() != graph.ranks())
+  // Ranks of the machine that have no place in the graph take no part.
+  if (transport.ranks() < graph.ranks())
     return Status::invalidArgument(formatText(
         "strategy '%s' needs %d ranks, but there are %d",
         describeStrategy(graph.strategy()), graph.ranks(), transport.ranks()));

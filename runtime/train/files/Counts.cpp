@@ -77,7 +77,8 @@ std::string RankCounts::toJson(RankTeam &ranks) const {
                        "\"formula_flops\": %.17g, ",
                        local ? "," : "", ranks.firstRank() + local, sum.flops,
                        sum.formulaFlops);
-    text += bytesJson(ranks.executor(local).seat());
+    if (ranks.executor(local).hasPlace())
+      text += bytesJson(ranks.executor(local).seat());
     text += formatText("\"kept_bytes\": %d, ", sum.keptBytes);
     text += trafficJson(sum.traffic);
     if (!sum.switches.empty())

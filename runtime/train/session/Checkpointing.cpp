@@ -174,12 +174,26 @@ std::string RunState::toJson() const {
   std::string text =
       formatText("{\"format\": 1, \"step\": %d, \"seed\": %d, "
                  "\"model_hash\": %s,\n \"cursor\": %s,\n \"skipped\": %d, "
-                 "\"held_out\": %s, \"costs\": %s,\n \"arguments\": [",
+                 "\"held_out\": %s, \"costs\": %s,\n ",
                  step, seed, quoteJson(modelHash), cursor.toJson(), skipped,
                  quoteJson(heldOut), quoteJson(costs));
+  if (version > 0)
+    text += formatText("\"version\": %d,\n ", version);
+  text += "\"arguments\": [";
   for (size_t i = 0; i < arguments.size(); ++i)
     text += (i ? ",\n  " : "\n  ") + quoteJson(arguments[i]);
   return text + "]}\n";
+}
+
+/// Reads the version, which is there if graphs were replaced. False if it is not valid.
+static bool readVersion(const JsonValue &value, RunState &state) {
+  if (!value.find("version"))
+    return true;
+  const auto version = value.findInteger("version");
+  if (!version || *version < 0 || *version > state.step)
+    return false;
+  state.version = *version;
+  return true;
 }
 
 StatusOr<RunState> RunState::fromJson(const std::string &text) {
@@ -216,6 +230,8 @@ StatusOr<RunState> RunState::fromJson(const std::string &text) {
       return missing("skipped");
     state.skipped = *skipped;
   }
+  if (!readVersion(*value, state))
+    return missing("version");
   if (const JsonValue *heldOut = value->find("held_out");
       heldOut && heldOut->isString())
     state.heldOut = heldOut->text;

@@ -100,8 +100,11 @@ Executor::makeSeats(const std::vector<GraphUse> &graphs, int64_t begin) {
 }
 
 Status Executor::connect(const std::vector<std::unique_ptr<GraphSeat>> &seats) {
-  for (const auto &seat : seats) {
-    DYNA_RETURN_IF_ERROR(seat->connect());
+  for (size_t number = 0; number < seats.size(); ++number) {
+    const auto &seat = seats[number];
+    if (groups_.size() <= number)
+      groups_.emplace_back();
+    DYNA_RETURN_IF_ERROR(seat->connect(groups_[number]));
     if (const std::vector<int> shards = shardsOf(*seat); shards.size() > 1)
       DYNA_RETURN_IF_ERROR(options_.host->addGroup(shards));
   }

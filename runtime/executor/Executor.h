@@ -198,6 +198,7 @@ private:
   const dyna_variant &variant_;
   const ExecutorOptions options_;
   RankMachine machine_;
+  std::deque<SharedGroups> groups_; ///< by the number of a seat
   std::vector<std::unique_ptr<GraphSeat>> seats_;
   int activeRanks_ = 0; ///< ranks of the graphs
   uint64_t modelHash_ = 0;

@@ -177,7 +177,7 @@ TEST(ReplaceGraphsTest, RanksComeAndGo) {
       expectNear(moved,
                  outcomeOfStay("dp=4", strategies.size(), tiny, options));
   }
-  ReplacedGraphs run("dp=4", tinyOf(plan::F64, false), {}, {});
+  ReplacedGraphs run("dp=4", tinyOf(plan::F64, false), unchecked(), {});
   EXPECT_OK(run.replace("pp=2,layers=3+2"));
   EXPECT_OK(run.step());
   for (size_t rank = 0; rank < 4; ++rank) {
@@ -262,7 +262,7 @@ TEST(ReplaceGraphsTest, WhatDoesNotFitIsRefusedWithWhatIsNeeded) {
 
 /// A rank that is lost ends the job, but the graphs keep what they had.
 TEST(ReplaceGraphsTest, ALostRankLeavesTheState) {
-  ReplacedGraphs run("dp=2", tinyOf(plan::F64, false), {}, {});
+  ReplacedGraphs run("dp=2", tinyOf(plan::F64, false), unchecked(), {});
   EXPECT_OK(run.step());
   const auto before = run.state();
   run.team().abort(Status(StatusCode::DeviceError, "power was cut"));
@@ -274,7 +274,8 @@ TEST(ReplaceGraphsTest, ALostRankLeavesTheState) {
 
 /// Plans of the graphs before are refused, by all ranks.
 TEST(ReplaceGraphsTest, OldPlansAreRefused) {
-  ReplacedGraphs run("pp=2,layers=3+2", tinyOf(plan::F64, false), {}, {});
+  ReplacedGraphs run("pp=2,layers=3+2", tinyOf(plan::F64, false), unchecked(),
+                     {});
   const MiniBatch batch = ReplacedGraphs::batchOf(0);
   auto old = run.plan(batch);
   ASSERT_TRUE(old.isOk());

@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 namespace dyna::test {
 
 /// A run on ranks that are threads, whose graphs are replaced between two steps.
@@ -28,12 +30,24 @@ public:
     std::vector<ParameterPart> forgotten = {};
   };
 
+  /// Makes the ranks of this process.
+  using MakeTeam = std::function<StatusOr<std::unique_ptr<RankTeam>>(
+      const TinyProgram &, const std::vector<GraphUse> &)>;
+
   ReplacedGraphs(const std::string &strategy, const TinyOptions &tiny,
                  const Carriage &carriage, const Options &options)
+      : ReplacedGraphs(
+            strategy, tiny,
+            [&](const TinyProgram &program, const std::vector<GraphUse> &uses) {
+              return threadTeam(program, uses, carriage);
+            },
+            options) {}
+  ReplacedGraphs(const std::string &strategy, const TinyOptions &tiny,
+                 const MakeTeam &make, const Options &options)
       : options_(options), program_(tiny),
         model_(*openProgram(program_.program())) {
     graph_ = graphOf(strategy);
-    auto team = threadTeam(program_, {{graph_.get()}}, carriage);
+    auto team = make(program_, {{graph_.get()}});
     EXPECT_TRUE(team.isOk()) << team.status().message();
     team_ = std::move(*team);
     for (int p = 0; p < model_.parameters(); ++p) {

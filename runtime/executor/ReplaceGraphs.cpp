@@ -63,14 +63,16 @@ Status Executor::prepareReplacement(const Replacement &to) {
       behind = next->seats.front().get();
       DYNA_RETURN_IF_ERROR(connect(next->seats));
     }
-    // Gradients begin with zeros, and no byte depends on earlier plans.
-    DYNA_RETURN_IF_ERROR(
-        machine_.fill(next->parts.persistent, next->parts.persistentBytes, 0));
-    DYNA_RETURN_IF_ERROR(machine_.synchronize());
+    // All other bytes arrive, or are gathered before layers read them.
+    if (behind)
+      DYNA_RETURN_IF_ERROR(behind->clearGradients());
     DYNA_RETURN_IF_ERROR(SwitchCarrier(machine_).carryState(
         *to.state, hasPlace() ? &seat() : nullptr, behind, parts.transit,
         to.bytesUnderWay));
     DYNA_RETURN_IF_ERROR(machine_.synchronize());
+    // Where nothing is sent, a rank would not hear that another one was lost.
+    if (options_.transport)
+      DYNA_RETURN_IF_ERROR(options_.transport->progress());
     next_ = std::move(next);
     return Status::ok();
   };

@@ -299,22 +299,6 @@ std::vector<GraphUse> graphUses(const StepGraphs &graphs, bool training) {
 
 namespace {
 
-/// Returns the bytes of each rank's arena beside the tensors that stay.
-std::vector<int64_t> takeRegions(Session &session, std::vector<int64_t> dynamic,
-                                 bool training) {
-  session.arenas.clear();
-  for (size_t rank = 0; rank < dynamic.size(); ++rank) {
-    const int64_t held =
-        session.graphs->homeBytes(static_cast<int>(rank), training);
-    const int64_t more =
-        session.arenaBytes - ArenaParts::atStart(held, 0).arenaBytes;
-    dynamic[rank] = std::max(dynamic[rank], more);
-    session.arenas.push_back(
-        ArenaParts::atStart(held, dynamic[rank]).arenaBytes);
-  }
-  return dynamic;
-}
-
 Status makeRanks(Session &session, std::vector<RankResources> &ranks,
                  int threads, const std::vector<int64_t> &dynamic,
                  bool training) {
@@ -383,8 +367,14 @@ Status makeTeam(Session &session, std::vector<RankResources> &ranks,
                                                     training, processes.get()));
   openPlanner(session, regions);
   processes.reset(); // before its wires, which the team has now
-  return makeRanks(session, ranks, threads,
-                   takeRegions(session, regions.bytes, training), training);
+  const std::vector<int64_t> dynamic = dynamicBytes(session, regions, training);
+  for (size_t rank = 0; rank < dynamic.size(); ++rank)
+    session.arenas.push_back(
+        ArenaParts::atStart(
+            session.graphs->homeBytes(static_cast<int>(rank), training),
+            dynamic[rank])
+            .arenaBytes);
+  return makeRanks(session, ranks, threads, dynamic, training);
 }
 
 } // namespace

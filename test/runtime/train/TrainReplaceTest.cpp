@@ -390,6 +390,13 @@ TEST_F(TrainReplaceTest, WhatDoesNotFitIsRefusedWithWhatIsNeeded) {
             1);
 }
 
+TEST_F(TrainReplaceTest, LargeArenasCountAsMemory) {
+  const Outcome refused = train(tiny(), training({"--steps=1"}), {}, "",
+                                /*arenaBytes=*/int64_t{1} << 50);
+  EXPECT_EQ(refused.status.code(), StatusCode::ResourceExhausted)
+      << refused.status.message();
+}
+
 TEST_F(TrainReplaceTest, PlansOfAFolderAreForTheirGraphs) {
   const std::vector<std::string> arguments =
       training({"--steps=6", "--strategy=dp=2"});

@@ -215,13 +215,16 @@ TEST_F(TrainReplaceTest, NewStrategiesAreNear) {
   }
 }
 
+/// In the end, held-out documents are evaluated on two of four ranks.
 TEST_F(TrainReplaceTest, RanksComeAndGo) {
   const std::vector<std::string> arguments =
-      training({"--steps=15", "--strategy=dp=2,pp=2,layers=3+2"});
-  const Outcome moves = train(
-      wide(), arguments,
-      everyThree({"pp=2,layers=2+3", "dp=1", "dp=4,zero=1", "tp=2,dp=2"}));
+      training({"--steps=15", "--strategy=dp=2,pp=2,layers=3+2",
+                "--held-out-fraction=0.2"});
+  const Outcome moves =
+      train(wide(), arguments,
+            everyThree({"pp=2,layers=2+3", "dp=1", "dp=4,zero=1", "tp=2"}));
   expectNear(moves, train(wide(), arguments));
+  EXPECT_EQ(moves.losses.size(), 17u); // and two evaluations
   EXPECT_EQ(moves.version, 4);
 }
 

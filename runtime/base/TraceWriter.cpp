@@ -76,6 +76,8 @@ void TraceWriter::slice(int process, int track, const std::string &name,
     said.add("strategy", arguments.strategy);
   if (arguments.bucket >= 0)
     said.add("bucket", arguments.bucket);
+  if (arguments.version > 0)
+    said.add("version", arguments.version);
   if (arguments.flops > 0)
     said.add("flops", jsonFixed(arguments.flops, 0));
   if (arguments.bytes > 0)

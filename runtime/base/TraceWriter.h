@@ -38,6 +38,8 @@ struct TraceArguments {
   /// Of that phase, by its name, written as it is; null is left out.
   const char *strategy = nullptr;
   int64_t bucket = -1; ///< of a switch
+  /// Times that the graphs were replaced before; 0 is left out.
+  int64_t version = 0;
   double flops = 0;
   int64_t bytes = 0;
   /// Of the slice's time, what its thread had of a core; -1 is left out.

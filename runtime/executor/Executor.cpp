@@ -59,7 +59,8 @@ Executor::~Executor() {
     options_.transport->noteTime(nullptr);
 }
 
-Status Executor::checkGraphs(const std::vector<GraphUse> &graphs) const {
+Status Executor::checkGraphs(const std::vector<GraphUse> &graphs,
+                             bool mayHaveFewer) const {
   if (graphs.empty())
     return Status::internal("an executor needs a graph");
   // One rank needs no wires, but may have them.
@@ -69,7 +70,9 @@ Status Executor::checkGraphs(const std::vector<GraphUse> &graphs) const {
   std::set<std::string> names;
   for (const GraphUse &use : graphs) {
     const ExecutableGraph &graph = *use.graph;
-    if (graph.ranks() != machine_.ranks())
+    const bool hasFewer = graph.ranks() < machine_.ranks() &&
+                          graph.ranks() == graphs.front().graph->ranks();
+    if (graph.ranks() != machine_.ranks() && !(mayHaveFewer && hasFewer))
       return Status::invalidArgument(
           formatText("strategy '%s' needs %d ranks, but there are %d",
                      graph.name(), graph.ranks(), machine_.ranks()));
@@ -84,22 +87,38 @@ Status Executor::checkGraphs(const std::vector<GraphUse> &graphs) const {
   return Status::ok();
 }
 
-Status Executor::initialize(const std::vector<GraphUse> &graphs) {
-  DYNA_RETURN_IF_ERROR(checkGraphs(graphs));
+std::vector<std::unique_ptr<GraphSeat>>
+Executor::makeSeats(const std::vector<GraphUse> &graphs, int64_t begin) {
+  std::vector<std::unique_ptr<GraphSeat>> seats;
   for (const GraphUse &use : graphs)
-    seats_.push_back(
-        seats_.empty()
-            ? std::make_unique<GraphSeat>(*use.graph, use.persistent, machine_,
-                                          /*begin=*/0)
-            : std::make_unique<GraphSeat>(*use.graph, use.persistent, machine_,
-                                          *seats_.front()));
-  DYNA_RETURN_IF_ERROR(
-      machine_.start(persistentBytes(), options_.dynamicBytes, options_.seed));
-  for (const auto &seat : seats_) {
-    DYNA_RETURN_IF_ERROR(seat->connect());
+    seats.push_back(
+        seats.empty() ? std::make_unique<GraphSeat>(*use.graph, use.persistent,
+                                                    machine_, begin)
+                      : std::make_unique<GraphSeat>(*use.graph, use.persistent,
+                                                    machine_, *seats.front()));
+  return seats;
+}
+
+Status Executor::connect(const std::vector<std::unique_ptr<GraphSeat>> &seats) {
+  for (size_t number = 0; number < seats.size(); ++number) {
+    const auto &seat = seats[number];
+    if (groups_.size() <= number)
+      groups_.emplace_back();
+    DYNA_RETURN_IF_ERROR(seat->connect(groups_[number]));
     if (const std::vector<int> shards = shardsOf(*seat); shards.size() > 1)
       DYNA_RETURN_IF_ERROR(options_.host->addGroup(shards));
   }
+  return Status::ok();
+}
+
+Status Executor::initialize(const std::vector<GraphUse> &graphs) {
+  DYNA_RETURN_IF_ERROR(checkGraphs(graphs, /*mayHaveFewer=*/false));
+  activeRanks_ = graphs.front().graph->ranks();
+  modelHash_ = graphs.front().graph->model().hash();
+  seats_ = makeSeats(graphs, /*begin=*/0);
+  DYNA_RETURN_IF_ERROR(
+      machine_.start(persistentBytes(), options_.dynamicBytes, options_.seed));
+  DYNA_RETURN_IF_ERROR(connect(seats_));
   if (options_.trace)
     clock_ =
         std::make_unique<DeviceClock>(machine_.device(), machine_.stream());
@@ -110,7 +129,9 @@ Status Executor::initialize(const std::vector<GraphUse> &graphs) {
   return Status::ok();
 }
 
-int64_t Executor::persistentBytes() const { return seat().layout().bytes; }
+int64_t Executor::persistentBytes() const {
+  return hasPlace() ? seat().layout().bytes : 0;
+}
 
 const MemoryReport &Executor::memoryReport() const {
   static const MemoryReport none;
@@ -239,7 +260,8 @@ Status Executor::finish(StepResult &result) {
     return Status::internal("there is no step to be read");
   const std::unique_ptr<Launched> step = std::move(launched_.front());
   launched_.pop_front();
-  Status status = readStep(step->runs);
+  // A rank without a place has given its device nothing.
+  Status status = step->runs.empty() ? Status::ok() : readStep(step->runs);
   if (status.isOk())
     addPhases(*step);
   if (status.isOk())
@@ -314,9 +336,25 @@ Executor::openPhases(const VerifiedStep &step, int64_t targets) {
   return phases;
 }
 
+Status Executor::launchWithoutPlace(const VerifiedStep &step,
+                                    const StepScalars &scalars) {
+  auto launched = std::make_unique<Launched>();
+  launched->scalars = scalars;
+  launched->before = machine_.traffic();
+  int64_t losses = 0;
+  for (const VerifiedStep::Phase &phase : step.phases())
+    losses += phase.plan.microBatchCount();
+  // Other ranks know the losses, and all sum them up together.
+  launched->ofPhases.emplace_back().microBatchLosses.assign(losses, 0);
+  launched_.push_back(std::move(launched));
+  return Status::ok();
+}
+
 Status Executor::launch(const VerifiedStep &verified,
                         const MiniBatch &miniBatch,
                         const StepScalars &scalars) {
+  if (!hasPlace())
+    return launchWithoutPlace(verified, scalars);
   DYNA_RETURN_IF_ERROR(checkRoom());
   DYNA_RETURN_IF_ERROR(check(verified, miniBatch));
   DYNA_ASSIGN_OR_RETURN(auto phases,
@@ -466,12 +504,20 @@ Status Executor::shareResults(StepResult &result) {
       static_cast<double>(result.switchBytes),
       result.coreWaitSeconds,
       result.isDropped ? 1.0 : 0.0};
-  values.resize(losses + own.size() * static_cast<size_t>(machine_.ranks()));
+  const size_t end =
+      losses + own.size() * static_cast<size_t>(machine_.ranks());
+  values.resize(end);
   std::copy(own.begin(), own.end(),
             values.data() + losses +
                 own.size() * static_cast<size_t>(machine_.rank()));
+  // Ranks without a place have no norm of their own.
+  const bool sharesNorm = activeRanks_ < machine_.ranks();
+  if (sharesNorm)
+    values.push_back(machine_.rank() == 0 ? result.gradientNorm : 0);
   DYNA_RETURN_IF_ERROR(sumOverRanks(values));
-  for (size_t at = losses; at < values.size(); at += own.size()) {
+  if (sharesNorm)
+    result.gradientNorm = values.back();
+  for (size_t at = losses; at < end; at += own.size()) {
     result.uses.push_back(
         {values[at], static_cast<int64_t>(values[at + 1]), values[at + 2],
          values[at + 3], static_cast<int64_t>(values[at + 4]), values[at + 5]});

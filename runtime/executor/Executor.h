@@ -17,6 +17,7 @@
 #include "runtime/executor/DeviceClock.h"
 #include "runtime/executor/GraphSeat.h"
 #include "runtime/executor/MemoryCheck.h"
+#include "runtime/executor/Replacement.h"
 #include "runtime/executor/Step.h"
 #include "runtime/executor/Trace.h"
 #include "runtime/plan/verify/StepVerifier.h"
@@ -53,12 +54,6 @@ struct ExecutorOptions {
   HostExchange *host = nullptr;
 };
 
-/// A graph whose plans are run, and what it has of the parameters.
-struct GraphUse {
-  const ExecutableGraph *graph;
-  Persistent persistent = Persistent::Training;
-};
-
 class Executor {
 public:
   /// Graphs of one model and as many ranks, none twice, of which the first is home,
@@ -89,6 +84,27 @@ public:
                 const StepScalars &scalars);
   Status finish(StepResult &result);
 
+  //===--------------------------------------------------------------------===//
+  // Replacing graphs between two steps (ReplaceGraphs.cpp). No step is in flight.
+  //===--------------------------------------------------------------------===//
+
+  /// Fails if the graphs are not of this model or machine, or their tensors do not fit
+  /// the arena beside those that there are. Asks no other rank, and changes nothing.
+  Status checkReplacement(const Replacement &to) const;
+  /// Carries the state to the tensors of the next graphs. All ranks call it, after
+  /// `checkReplacement` has passed on each of them. Steps still run on the present
+  /// graphs, whose state stays as it is. After a failure other ranks are told.
+  Status prepareReplacement(const Replacement &to);
+  /// Ends what `prepareReplacement` has begun: with the next graphs, or without.
+  void endReplacement(bool isDone);
+
+  /// Times that the graphs were replaced, of which traces tell.
+  int64_t version() const { return version_; }
+  void setVersion(int64_t version) { version_ = version; }
+  /// Returns true if this rank has a place in the graphs. Otherwise it holds nothing and
+  /// has no seats. It takes part in no step, but learns the result of each.
+  bool hasPlace() const { return !seats_.empty(); }
+
   /// Of the graphs, as they were given.
   GraphSeat &seat(size_t graph = 0) { return *seats_[graph]; }
   const GraphSeat &seat(size_t graph = 0) const { return *seats_[graph]; }
@@ -106,11 +122,28 @@ public:
 private:
   /// A step that was launched.
   struct Launched;
+  /// Seats that have their state, and are not used yet.
+  struct NextGraphs {
+    std::vector<std::unique_ptr<GraphSeat>> seats;
+    ArenaParts parts;
+    int ranks = 0;
+    int64_t version = 0;
+  };
 
   Executor(const dyna_variant &variant, Device &device,
            const ExecutorOptions &options);
-  Status checkGraphs(const std::vector<GraphUse> &graphs) const;
+  /// `mayHaveFewer`: whether graphs may have fewer ranks than the machine.
+  Status checkGraphs(const std::vector<GraphUse> &graphs,
+                     bool mayHaveFewer) const;
   Status initialize(const std::vector<GraphUse> &graphs);
+  /// Makes seats of the graphs. The tensors of the first begin at `begin`.
+  std::vector<std::unique_ptr<GraphSeat>>
+  makeSeats(const std::vector<GraphUse> &graphs, int64_t begin);
+  /// Makes the groups of seats, together with the other ranks of the graphs.
+  Status connect(const std::vector<std::unique_ptr<GraphSeat>> &seats);
+  /// Launches a step in which this rank has no place.
+  Status launchWithoutPlace(const VerifiedStep &step,
+                            const StepScalars &scalars);
   /// Returns the ranks that hold parts of a seat's layers with this one.
   std::vector<int> shardsOf(const GraphSeat &seat) const;
   /// The seat that the plan was made for.
@@ -165,7 +198,12 @@ private:
   const dyna_variant &variant_;
   const ExecutorOptions options_;
   RankMachine machine_;
+  std::deque<SharedGroups> groups_; ///< by the number of a seat
   std::vector<std::unique_ptr<GraphSeat>> seats_;
+  int activeRanks_ = 0; ///< ranks of the graphs
+  uint64_t modelHash_ = 0;
+  int64_t version_ = 0;
+  std::unique_ptr<NextGraphs> next_;
   std::unique_ptr<MemoryCheck> memoryCheck_;
   std::vector<Transport::Spent> spent_; ///< of the instruction, if traced
   std::unique_ptr<DeviceClock> clock_;  ///< null: nothing is traced

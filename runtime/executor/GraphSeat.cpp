@@ -23,14 +23,14 @@ GraphSeat::GraphSeat(const ExecutableGraph &graph, Persistent persistent,
       layout_(persistentLayout(view_, persistent, 0, rowsAtHome_)),
       groups_(DYNA_GROUP_COUNT, dyna_group{1, 0, nullptr}) {}
 
-Status GraphSeat::connect() {
+Status GraphSeat::connect(SharedGroups &groups) {
   if (graph_.ranks() == 1)
     return Status::ok();
   if (!machine_.transport())
     return Status::internal("several ranks need a transport");
   DYNA_ASSIGN_OR_RETURN(
       auto exchange,
-      RankExchange::create(graph_, view_, *machine_.transport()));
+      RankExchange::create(graph_, view_, *machine_.transport(), groups));
   exchange_ = std::move(exchange);
   groups_ = exchange_->groups();
   return Status::ok();

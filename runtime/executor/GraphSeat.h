@@ -43,8 +43,9 @@ public:
             RankMachine &machine, const GraphSeat &home);
   GraphSeat(const GraphSeat &) = delete;
 
-  /// Makes the groups. All ranks do it together, graph by graph.
-  Status connect();
+  /// Makes the groups, or takes those of `groups`, which must outlive the seat. All
+  /// ranks do it together, graph by graph.
+  Status connect(SharedGroups &groups);
 
   const ExecutableGraph &graph() const { return graph_; }
   const RankView &view() const { return view_; }

@@ -55,7 +55,7 @@ Status MemoryCheck::poisonFree(const Run &run) {
   std::vector<Range> held = heldRanges(run);
   std::sort(held.begin(), held.end(),
             [](const Range &a, const Range &b) { return a.begin < b.begin; });
-  held.push_back({arenaBytes_, arenaBytes_});
+  held.push_back({dynamicEnd_, dynamicEnd_});
   int64_t at = dynamicStart_;
   for (const Range &range : held) {
     if (range.begin > at)
@@ -154,6 +154,7 @@ MemoryCheck::writableRanges(const Run &run, const ProgramBlocks::Uses &uses,
   const std::vector<Range> held = heldRanges(run);
   ranges.insert(ranges.end(), held.begin(), held.end());
   ranges.push_back({0, dynamicStart_});
+  ranges.push_back({dynamicEnd_, arenaBytes_});
   return ranges;
 }
 
@@ -212,8 +213,9 @@ Status MemoryCheck::compare(std::vector<Range> writable,
 }
 
 std::string MemoryCheck::describeByte(int64_t at) const {
-  if (at < dynamicStart_)
-    return formatText("byte %d of the parameters and their state", at);
+  if (at < dynamicStart_ || at >= dynamicEnd_)
+    return formatText("byte %d of the parameters and their state",
+                      at - machine_.parts().persistent);
   std::string text =
       formatText("byte %d of the dynamic region", at - dynamicStart_);
   for (const auto &[number, block] : alive_) {

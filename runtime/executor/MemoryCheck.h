@@ -53,6 +53,7 @@ public:
 
   explicit MemoryCheck(RankMachine &machine)
       : machine_(machine), dynamicStart_(machine.dynamicStart()),
+        dynamicEnd_(machine.dynamicStart() + machine.dynamicBytes()),
         arenaBytes_(machine.arena().bytes()) {}
 
   /// Poisons what is free of the region and takes the first image. The run's
@@ -93,7 +94,7 @@ private:
   Status release(const BlockUse &use, const plan::Instruction &instruction);
 
   RankMachine &machine_;
-  const int64_t dynamicStart_, arenaBytes_;
+  const int64_t dynamicStart_, dynamicEnd_, arenaBytes_;
   const GraphSeat *seat_ = nullptr; ///< whose program runs
   const SwitchCarrier *switches_ = nullptr;
   std::vector<uint8_t> image_;      ///< before the instruction

@@ -13,22 +13,35 @@ namespace dyna {
 
 using plan::Instruction;
 
+StatusOr<Group *> SharedGroups::find(const Key &key, Transport &transport) {
+  std::unique_ptr<Group> &group = groups_[key];
+  if (!group) {
+    DYNA_ASSIGN_OR_RETURN(
+        group, transport.createGroup(key.ranks, transport.deadline()));
+  }
+  return group.get();
+}
+
+/// Stands for all ranks in a key, beside holders of parameters.
+static constexpr int kAllRanks = -2;
+
 StatusOr<std::unique_ptr<RankExchange>>
 RankExchange::create(const ExecutableGraph &graph, const RankView &view,
-                     Transport &transport) {
-  if (transport.ranks() != graph.ranks())
+                     Transport &transport, SharedGroups &groups) {
+  // Ranks of the machine that have no place in the graph take no part.
+  if (transport.ranks() < graph.ranks())
     return Status::invalidArgument(formatText(
         "strategy '%s' needs %d ranks, but there are %d",
         describeStrategy(graph.strategy()), graph.ranks(), transport.ranks()));
   std::unique_ptr<RankExchange> exchange(
       new RankExchange(graph, view, transport));
-  DYNA_RETURN_IF_ERROR(exchange->createGroups());
+  DYNA_RETURN_IF_ERROR(exchange->createGroups(groups));
   return exchange;
 }
 
 RankExchange::~RankExchange() = default;
 
-Status RankExchange::createGroups() {
+Status RankExchange::createGroups(SharedGroups &groups) {
   // Ranks that share several groups must create them in one order: the axes and
   // their factors, the holders' groups as the graph lists them, then everybody.
   std::vector<ExecutableGraph::HolderGroup> wanted;
@@ -46,25 +59,20 @@ Status RankExchange::createGroups() {
   for (const ExecutableGraph::HolderGroup &want : wanted) {
     if (want.ranks.size() < 2 || groups_.count(want))
       continue;
-    DYNA_ASSIGN_OR_RETURN(
-        auto group, transport_.createGroup(want.ranks, transport_.deadline()));
-    groups_[want] = std::move(group);
+    DYNA_ASSIGN_OR_RETURN(groups_[want], groups.find(want, transport_));
   }
   std::vector<int> all(graph_.ranks());
   for (int r = 0; r < graph_.ranks(); ++r)
     all[r] = r;
-  DYNA_ASSIGN_OR_RETURN(auto world,
-                        transport_.createGroup(all, transport_.deadline()));
-  world_ = std::move(world);
+  DYNA_ASSIGN_OR_RETURN(world_, groups.find({all, kAllRanks}, transport_));
   for (const std::vector<int> &ranks : compiled)
     abiGroups_.push_back(
-        toAbi(ranks.size() < 2 ? nullptr : groups_.at({ranks, -1}).get()));
+        toAbi(ranks.size() < 2 ? nullptr : groups_.at({ranks, -1})));
   holders_.assign(view_.parameters(), nullptr);
   for (int p = 0; p < view_.parameters(); ++p)
     if (view_.holds(p) && view_.place(p).holders > 1)
       holders_[p] =
-          groups_.at(graph_.holderGroups()[graph_.holderGroup(p, rank())])
-              .get();
+          groups_.at(graph_.holderGroups()[graph_.holderGroup(p, rank())]);
   return Status::ok();
 }
 

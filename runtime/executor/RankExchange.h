@@ -16,15 +16,29 @@
 
 namespace dyna {
 
+/// The groups of ranks that the graphs of a machine share. Graphs that replace others use
+/// the groups of the same ranks again, as a transport may have few of them.
+class SharedGroups {
+public:
+  using Key = ExecutableGraph::HolderGroup;
+
+  /// Returns the group. All of its ranks ask for it together when it is new.
+  StatusOr<Group *> find(const Key &key, Transport &transport);
+
+private:
+  std::map<Key, std::unique_ptr<Group>> groups_;
+};
+
 /// Carries out the messages and exchanges of one rank's program over a
 /// transport. Pointers are into the rank's arena.
 class RankExchange {
 public:
-  /// All ranks of the graph create theirs together. `graph` and `transport`
-  /// must outlive it; `view` is the rank's.
+  /// All ranks of the graph create theirs together. `graph`, `transport` and `groups`
+  /// must outlive it; `view` is the rank's. No other graph that runs at the same time
+  /// has `groups`.
   static StatusOr<std::unique_ptr<RankExchange>>
   create(const ExecutableGraph &graph, const RankView &view,
-         Transport &transport);
+         Transport &transport, SharedGroups &groups);
   ~RankExchange();
 
   /// The groups as compiled code sees them, indexed by DYNA_GROUP_*.
@@ -58,7 +72,7 @@ private:
   RankExchange(const ExecutableGraph &graph, const RankView &view,
                Transport &transport)
       : graph_(graph), view_(view), transport_(transport) {}
-  Status createGroups();
+  Status createGroups(SharedGroups &groups);
   /// `make` gives the collective of a parameter.
   template <typename Make>
   Status start(int layer, const std::vector<ParameterData> &parameters,
@@ -69,9 +83,9 @@ private:
   const RankView &view_;
   Transport &transport_;
   /// Of two or more ranks.
-  std::map<ExecutableGraph::HolderGroup, std::unique_ptr<Group>> groups_;
+  std::map<ExecutableGraph::HolderGroup, Group *> groups_;
   std::vector<Group *> holders_; ///< of each parameter, null for this one alone
-  std::unique_ptr<Group> world_;
+  Group *world_ = nullptr;
   std::vector<dyna_group> abiGroups_;
   /// By (instruction that starts, micro-batch).
   std::map<std::tuple<ExchangeKind, bool, int>, Ticket> messages_;

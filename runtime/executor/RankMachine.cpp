@@ -11,18 +11,15 @@
 
 namespace dyna {
 
-static constexpr int64_t pageBytes = 4096;
-
 Status RankMachine::start(int64_t persistentBytes, int64_t dynamicBytes,
                           uint64_t seed) {
-  dynamicStart_ = (persistentBytes + pageBytes - 1) / pageBytes * pageBytes;
+  parts_ = ArenaParts::atStart(persistentBytes, dynamicBytes);
   DYNA_ASSIGN_OR_RETURN(auto stream, device_.createStream());
   stream_ = std::move(stream);
   DYNA_ASSIGN_OR_RETURN(uploads_, device_.createStream());
   DYNA_ASSIGN_OR_RETURN(uploaded_, device_.createEvent());
   DYNA_ASSIGN_OR_RETURN(skipsLeft_, device_.allocate(sizeof(int64_t)));
-  DYNA_ASSIGN_OR_RETURN(auto arena,
-                        device_.allocate(dynamicStart_ + dynamicBytes));
+  DYNA_ASSIGN_OR_RETURN(auto arena, device_.allocate(parts_.arenaBytes));
   arena_ = std::move(arena);
   DYNA_RETURN_IF_ERROR(fill(0, arena_->bytes(), 0));
   context_.abi_version = DYNA_ABI_VERSION;

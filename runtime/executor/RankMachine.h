@@ -7,6 +7,8 @@
 //
 //     | persistent: tensors that stay | region of plans |
 //
+// Between two steps the two may change ends (ArenaParts.h).
+//
 // It knows of no graph: what a rank has of one is a GraphSeat. In the region plans
 // have their dynamic regions, and phases of steps what they have of parameters
 // (StepMemory.h).
@@ -24,6 +26,7 @@
 
 #include "runtime/abi/Abi.h"
 #include "runtime/device/Device.h"
+#include "runtime/executor/ArenaParts.h"
 #include "runtime/transport/Transport.h"
 
 #include <array>
@@ -61,15 +64,18 @@ public:
 
   Buffer &arena() const { return *arena_; }
   Stream &stream() const { return *stream_; }
-  int64_t dynamicStart() const { return dynamicStart_; }
-  int64_t dynamicBytes() const { return arena_->bytes() - dynamicStart_; }
+  const ArenaParts &parts() const { return parts_; }
+  /// Lays out the arena again, between two steps. Moves no byte.
+  void layOut(const ArenaParts &parts) { parts_ = parts; }
+  int64_t dynamicStart() const { return parts_.region; }
+  int64_t dynamicBytes() const { return parts_.regionBytes; }
   /// Addresses; offsets count from the start of the arena, and of its dynamic
   /// region.
   void *persistent(int64_t offset) const {
     return static_cast<char *>(arena_->data()) + offset;
   }
   void *dynamic(int64_t offset) const {
-    return persistent(dynamicStart_ + offset);
+    return persistent(parts_.region + offset);
   }
 
   /// Returns true if bytes lie in the arena or in what steps leave for the host.
@@ -187,7 +193,7 @@ private:
   bool isOpen_ = false;
   std::unique_ptr<Stream> stream_, uploads_;
   std::unique_ptr<Event> uploaded_; ///< the last upload
-  int64_t dynamicStart_ = 0;
+  ArenaParts parts_;
   char message_[1024] = {};
   dyna_context context_ = {};
 };

@@ -140,8 +140,44 @@ RankTeam::runAll(const std::function<Status(Executor &, StepResult &)> &body,
   return Status::ok();
 }
 
+int RankTeam::worldRanks() const {
+  const Transport *wires = ranks_.front().own.transport.get();
+  return wires ? wires->ranks() : 1;
+}
+
+void RankTeam::setVersion(int64_t version) {
+  for (Rank &rank : ranks_)
+    rank.executor->setVersion(version);
+}
+
+Status RankTeam::checkReplacement(const Replacement &to) const {
+  for (const Rank &rank : ranks_)
+    DYNA_RETURN_IF_ERROR(rank.executor->checkReplacement(to));
+  return Status::ok();
+}
+
+Status RankTeam::replace(const Replacement &to) {
+  // Every rank is asked before any of them begins.
+  const Status refused = checkReplacement(to);
+  DYNA_ASSIGN_OR_RETURN(auto isRefused, any({!refused.isOk()}));
+  if (isRefused[0])
+    return refused.isOk() ? Status(StatusCode::PeerFailed,
+                                   "another process refuses the graphs")
+                          : refused;
+  Status status = onAllRanks(
+      [&](Rank &rank) { return rank.executor->prepareReplacement(to); });
+  // No rank gives up its tensors before all have theirs.
+  if (status.isOk())
+    status = any({false}).status();
+  for (Rank &rank : ranks_)
+    rank.executor->endReplacement(status.isOk());
+  if (status.isOk())
+    graphs_ = to.graphs;
+  return status;
+}
+
 StatusOr<std::vector<bool>> RankTeam::any(const std::vector<bool> &here) {
-  if (static_cast<int>(ranks_.size()) == graph().ranks())
+  if (static_cast<int>(ranks_.size()) == worldRanks())
     return here;
   std::vector<double> votes(here.begin(), here.end());
   DYNA_RETURN_IF_ERROR(ranks_.front().executor->sumOverRanks(votes));
@@ -382,6 +418,8 @@ Status RankTeam::writeRows(int parameter, ParameterPart part, RowRange rows,
   std::vector<RankBox> from, to;
   for (Rank &rank : ranks_) {
     from.push_back({rank.own.rank, all});
+    if (!rank.executor->hasPlace())
+      continue;
     const GraphSeat &seat = rank.executor->seat();
     if (seat.view().holds(parameter))
       to.push_back(

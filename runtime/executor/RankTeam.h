@@ -74,6 +74,18 @@ public:
   Status launch(const VerifiedStep &step, const MiniBatch &miniBatch,
                 const StepScalars &scalars);
   Status finish(StepResult &result);
+  /// Fails if a rank of this process refuses the graphs (Executor::checkReplacement).
+  Status checkReplacement(const Replacement &to) const;
+  /// Replaces the graphs between two steps, when none is in flight. All processes call
+  /// it. Fails, and leaves everything as it was, if a rank of any process refuses
+  /// it. If a rank is lost meanwhile, no step runs any more,
+  /// but the present graphs have all their state.
+  Status replace(const Replacement &to);
+  /// Times that the graphs were replaced, of which traces tell.
+  int64_t version() const { return ranks_.front().executor->version(); }
+  void setVersion(int64_t version);
+  /// Ranks of the job. The graphs may have fewer.
+  int worldRanks() const;
   /// What one rank of this process did in the last run, or the last step read.
   const StepResult &lastResult(size_t local) const { return results_[local]; }
 
@@ -141,7 +153,7 @@ private:
   /// As the whole tensor has them; gradients may lie narrower.
   plan::ElementType logicalType(int parameter, ParameterPart part) const;
 
-  const std::vector<GraphUse> graphs_;
+  std::vector<GraphUse> graphs_;
   std::vector<Rank> ranks_;
   std::vector<StepResult> results_; ///< of the last run, by local rank
 };

@@ -8,6 +8,8 @@
 #include "runtime/base/Text.h"
 #include "runtime/plan/program/InstructionTable.h"
 
+#include <algorithm>
+
 namespace dyna {
 
 using plan::Instruction;
@@ -19,8 +21,11 @@ static int32_t tagOf(bool isGradients, bool isAdded) {
 
 SwitchCarrier::SwitchCarrier(RankMachine &machine, GraphSeat &home,
                              std::vector<Phase> phases)
-    : machine_(machine), home_(home), phases_(std::move(phases)),
+    : machine_(machine), home_(&home), phases_(std::move(phases)),
       sent_(machine.ranks()) {}
+
+SwitchCarrier::SwitchCarrier(RankMachine &machine)
+    : machine_(machine), home_(nullptr), sent_(machine.ranks()) {}
 
 StatusOr<SwitchCarrier::Way> SwitchCarrier::wayOf(const Instruction &i) const {
   const Phase &phase = phases_[i.phase];
@@ -28,9 +33,9 @@ StatusOr<SwitchCarrier::Way> SwitchCarrier::wayOf(const Instruction &i) const {
   way.isGradients = exchangeOf(i.op).kind == ExchangeKind::GradientSwitch;
   if (way.isGradients) {
     way.what = phase.switches.gradients;
-    way.target = &home_;
+    way.target = home_;
     way.sources = {phase.seat};
-    way.element = home_.model().gradientType();
+    way.element = home_->model().gradientType();
     way.isLate = phase.addsLate;
     way.transit = phase.gradientTransit;
   } else {
@@ -39,7 +44,7 @@ StatusOr<SwitchCarrier::Way> SwitchCarrier::wayOf(const Instruction &i) const {
     way.target = phase.seat;
     if (phase.before)
       way.sources.push_back(phase.before);
-    way.sources.push_back(&home_);
+    way.sources.push_back(home_);
   }
   if (!way.what)
     return Status::internal("a switch to or from home");
@@ -95,18 +100,22 @@ StatusOr<Strip> SwitchCarrier::targetOf(const Way &way, int number,
 
 Status SwitchCarrier::start(const Instruction &i) {
   DYNA_ASSIGN_OR_RETURN(Way way, wayOf(i));
-  const Key key = {way.isGradients, i.phase, i.bucket};
+  return startBucket(way, {way.isGradients, i.phase, i.bucket});
+}
+
+Status SwitchCarrier::startBucket(const Way &way, const Key &key) {
   Bucket &bucket = buckets_[key];
+  const int number = std::get<2>(key);
   const int own = machine_.rank();
   const std::vector<SwitchTransfer> &transfers =
-      way.what->plan.buckets[i.bucket].transfers;
+      way.what->plan.buckets[number].transfers;
   struct Kept {
     int32_t addedAs;
     Strip source, target;
   };
   std::vector<Kept> kept; // what stays here
-  for (int number : way.what->sides[own].transfers[i.bucket]) {
-    const SwitchTransfer &transfer = transfers[number];
+  for (int index : way.what->sides[own].transfers[number]) {
+    const SwitchTransfer &transfer = transfers[index];
     const bool isAdded =
         way.isGradients && transfer.target != SwitchPlace::Passing;
     Strip source, target;
@@ -114,7 +123,7 @@ Status SwitchCarrier::start(const Instruction &i) {
       DYNA_ASSIGN_OR_RETURN(source, sourceOf(way, key, transfer));
     }
     if (transfer.to == own) {
-      DYNA_ASSIGN_OR_RETURN(target, targetOf(way, i.bucket, bucket, transfer));
+      DYNA_ASSIGN_OR_RETURN(target, targetOf(way, number, bucket, transfer));
     }
     if (transfer.from == transfer.to) {
       kept.push_back({isAdded ? way.element : kReplaces, source, target});
@@ -125,7 +134,7 @@ Status SwitchCarrier::start(const Instruction &i) {
   }
   // Others need not wait until what stays is in its place.
   const GraphSwitch::Side &side = way.what->sides[own];
-  int64_t late = way.transit + side.passedBytes + side.got[i.bucket];
+  int64_t late = way.transit + side.passedBytes + side.got[number];
   for (auto &[name, message] : bucket.messages) {
     const auto [from, to, isAdded] = name;
     if (way.isLate && isAdded && to == own) {
@@ -172,7 +181,10 @@ Status SwitchCarrier::startMessage(const Way &way, const MessageKey &key,
 
 Status SwitchCarrier::wait(const Instruction &i) {
   DYNA_ASSIGN_OR_RETURN(Way way, wayOf(i));
-  const Key key = {way.isGradients, i.phase, i.bucket};
+  return waitBucket(way, {way.isGradients, i.phase, i.bucket});
+}
+
+Status SwitchCarrier::waitBucket(const Way &way, const Key &key) {
   auto found = buckets_.find(key);
   if (found == buckets_.end())
     return Status::internal("waits for a bucket that was not started");
@@ -192,6 +204,61 @@ Status SwitchCarrier::wait(const Instruction &i) {
     }
   }
   found->second.messages.clear();
+  return Status::ok();
+}
+
+/// Bytes that a rank sends, or those that it gets, in a bucket: whichever is more.
+static int64_t bytesOfBucket(const GraphSwitch &way, int bucket, int rank) {
+  int64_t sent = 0, got = 0;
+  const std::vector<SwitchTransfer> &transfers =
+      way.plan.buckets[bucket].transfers;
+  for (int index : way.sides[rank].transfers[bucket]) {
+    const SwitchTransfer &one = transfers[index];
+    const int64_t bytes =
+        one.box.volume() * way.tensors[one.tensor].elementBytes;
+    if (one.from != one.to)
+      (one.from == rank ? sent : got) += bytes;
+  }
+  return std::max(sent, got);
+}
+
+Status SwitchCarrier::carryState(const GraphSwitch &state, GraphSeat *before,
+                                 GraphSeat *behind, int64_t transit,
+                                 int64_t bytesUnderWay) {
+  Way way;
+  way.what = &state;
+  way.transit = transit;
+  way.target = behind;
+  if (before)
+    way.sources.push_back(before);
+  const int own = machine_.rank();
+  std::map<int, int64_t> underWay; // bytes, by bucket
+  int64_t bytes = 0;
+  auto wait = [&](int bucket) -> Status {
+    auto found = underWay.find(bucket);
+    if (found == underWay.end())
+      return Status::ok();
+    bytes -= found->second;
+    underWay.erase(found);
+    return waitBucket(way, {/*gradients=*/false, /*phase=*/0, bucket});
+  };
+  // All ranks come to the buckets in one order, and wait for earlier ones alone.
+  for (int bucket = 0; bucket < state.buckets(); ++bucket) {
+    if (!state.sides[own].takesPart(bucket))
+      continue;
+    for (int after = state.plan.buckets[bucket].after; after >= 0;
+         after = state.plan.buckets[after].after)
+      DYNA_RETURN_IF_ERROR(wait(after));
+    const int64_t next = bytesOfBucket(state, bucket, own);
+    while (!underWay.empty() && bytes + next > bytesUnderWay)
+      DYNA_RETURN_IF_ERROR(wait(underWay.begin()->first));
+    DYNA_RETURN_IF_ERROR(
+        startBucket(way, {/*gradients=*/false, /*phase=*/0, bucket}));
+    underWay[bucket] = next;
+    bytes += next;
+  }
+  while (!underWay.empty())
+    DYNA_RETURN_IF_ERROR(wait(underWay.begin()->first));
   return Status::ok();
 }
 

@@ -12,6 +12,9 @@
 // its backwards add to the same places. Then they come into memory of the switch
 // (StepMemory.h), as does what is to be passed on, and are added by the wait.
 //
+// Between two steps the same messages carry the state of a graph to the one that
+// replaces it (StateTensors.h).
+//
 // The host reaches the arena, as that of every device so far.
 //
 //===----------------------------------------------------------------------===//
@@ -44,10 +47,20 @@ public:
   /// fails aborts the transport before the carrier goes.
   SwitchCarrier(RankMachine &machine, GraphSeat &home,
                 std::vector<Phase> phases);
+  /// For `carryState`.
+  explicit SwitchCarrier(RankMachine &machine);
   SwitchCarrier(const SwitchCarrier &) = delete;
 
   Status start(const plan::Instruction &i);
   Status wait(const plan::Instruction &i);
+
+  /// Carries the state of one graph to another one, between two steps. All ranks call
+  /// it. A rank without a place in one of the graphs has no seat there (null). The
+  /// seats share no memory. What the rank passes on lies at `transit` in the arena.
+  /// Buckets with more than `bytesUnderWay` bytes together wait for earlier ones.
+  /// Returns when this rank's part is done.
+  Status carryState(const GraphSwitch &state, GraphSeat *before,
+                    GraphSeat *behind, int64_t transit, int64_t bytesUnderWay);
 
   /// The name of a phase's strategy, as its graph has it.
   const char *strategyOf(int phase) const {
@@ -98,6 +111,8 @@ private:
   using Key = std::tuple<bool, int, int>;
 
   StatusOr<Way> wayOf(const plan::Instruction &i) const;
+  Status startBucket(const Way &way, const Key &key);
+  Status waitBucket(const Way &way, const Key &key);
   StatusOr<Strip> sourceOf(const Way &way, const Key &key,
                            const SwitchTransfer &transfer) const;
   StatusOr<Strip> targetOf(const Way &way, int number, Bucket &bucket,
@@ -108,7 +123,7 @@ private:
   Status startMessage(const Way &way, const MessageKey &key, Message &message);
 
   RankMachine &machine_;
-  GraphSeat &home_;
+  GraphSeat *const home_; ///< null between steps
   const std::vector<Phase> phases_;
   std::map<Key, Bucket> buckets_; ///< started
   std::vector<SwitchedBytes> sent_;

@@ -28,8 +28,11 @@ double TraceRecorder::at(std::chrono::steady_clock::time_point moment) const {
 }
 
 void TraceRecorder::add(const TraceSlice &slice) {
-  if (!isFull())
-    slices_.push_back(slice);
+  if (isFull())
+    return;
+  slices_.push_back(slice);
+  if (slice.strategy)
+    slices_.back().strategy = strategies_.insert(slice.strategy).first->c_str();
 }
 
 void TraceRecorder::move(size_t slice, double beginSeconds, double endSeconds) {
@@ -49,6 +52,7 @@ void TraceRecorder::write(TraceWriter &writer, int rank) const {
     arguments.phase = slice.phase;
     arguments.strategy = slice.strategy;
     arguments.bucket = slice.bucket;
+    arguments.version = slice.version;
     arguments.flops = slice.flops;
     arguments.bytes = slice.sentBytes;
     arguments.coreSeconds = slice.coreSeconds;

@@ -18,6 +18,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,10 +39,12 @@ struct TraceSlice {
   int layer = -1;
   int microBatch = -1;
   int phase = -1; ///< of a step of several graphs
-  /// Of that phase; outlives the recorder; null: there is one graph.
+  /// Of that phase; null: there is one graph.
   const char *strategy = nullptr;
   int bucket = -1; ///< of a switch
-  int track = 0;   ///< TraceTrack
+  /// Times that the graphs were replaced before.
+  int64_t version = 0;
+  int track = 0; ///< TraceTrack
   /// Since the recorder was made. A slice that follows another without a pause
   /// begins at that one's end exactly.
   double beginSeconds = 0, endSeconds = 0;
@@ -69,6 +72,7 @@ public:
   double now() const;
   /// The same for a moment of the clock.
   double at(std::chrono::steady_clock::time_point moment) const;
+  /// Keeps the name of the strategy, which may go with its graph.
   void add(const TraceSlice &slice);
   /// A slice that is already there was at another time; the thread's own time says
   /// nothing of it then.
@@ -98,6 +102,7 @@ private:
   size_t limit_;
   double start_;
   std::vector<TraceSlice> slices_;
+  std::set<std::string> strategies_; ///< names that slices point to
 };
 
 } // namespace dyna

@@ -36,6 +36,7 @@ Status Executor::trace(const Run &run, const Instruction &i,
   slice.layer = namesLayer(i.op) ? i.layer : -1;
   slice.microBatch = isPerMicroBatch(i.op) ? i.microBatch : -1;
   slice.phase = run.switches ? run.phase : -1;
+  slice.version = version_;
   if (exchangeOf(i.op).isSwitch()) {
     slice.category = "switch";
     slice.phase = i.phase;

@@ -13,8 +13,7 @@
 
 namespace dyna {
 
-/// The first layer that uses a parameter is the first to wait for it.
-static std::vector<int> byFirstUse(const Model &model) {
+std::vector<int> parametersByFirstUse(const Model &model) {
   std::vector<int> order;
   std::vector<char> seen(model.parameters(), 0);
   for (int l = 0; l < model.layers(); ++l)
@@ -37,7 +36,8 @@ std::vector<SwitchTensor> valueTensors(const ExecutableGraph &home,
                                        const ExecutableGraph &to) {
   const Model &model = home.model();
   std::vector<SwitchTensor> tensors;
-  for (int p : byFirstUse(model)) {
+  // The first layer that uses a parameter is the first to wait for it.
+  for (int p : parametersByFirstUse(model)) {
     SwitchTensor tensor;
     tensor.parameter = p;
     tensor.part = valuePart(model, p);
@@ -57,7 +57,7 @@ std::vector<SwitchTensor> gradientTensors(const ExecutableGraph &from,
   const Model &model = home.model();
   std::vector<SwitchTensor> tensors;
   // Backward comes to the last layer first.
-  std::vector<int> order = byFirstUse(model);
+  std::vector<int> order = parametersByFirstUse(model);
   std::reverse(order.begin(), order.end());
   for (int p : order) {
     SwitchTensor tensor;
@@ -145,6 +145,26 @@ static std::vector<GraphSwitch::Side> sidesOf(const GraphSwitch &one, int ranks,
   return sides;
 }
 
+StatusOr<GraphSwitch> GraphSwitch::create(std::vector<SwitchTensor> tensors,
+                                          SwitchPlan plan, int ranks,
+                                          int parameters) {
+  DYNA_RETURN_IF_ERROR(checkSwitch(tensors, ranks, plan));
+  GraphSwitch made;
+  made.tensors = std::move(tensors);
+  made.plan = std::move(plan);
+  made.sides = sidesOf(made, ranks, parameters);
+  return made;
+}
+
+int64_t GraphSwitch::sentBytes() const {
+  int64_t bytes = 0;
+  for (const SwitchBucket &bucket : plan.buckets)
+    for (const SwitchTransfer &transfer : bucket.transfers)
+      if (transfer.from != transfer.to)
+        bytes += transfer.box.volume() * tensors[transfer.tensor].elementBytes;
+  return bytes;
+}
+
 std::vector<int> GraphSwitch::ranksThatMeet(int bucket) const {
   std::vector<int> ranks;
   for (size_t rank = 0; rank < sides.size(); ++rank)
@@ -200,12 +220,11 @@ SwitchTable::createWays(const std::vector<const ExecutableGraph *> &graphs,
   table.gradients_.resize(graphs.size());
   auto fill = [&](GraphSwitch &one, const Way &way,
                   std::vector<SwitchTensor> tensors) -> Status {
-    one.tensors = std::move(tensors);
-    DYNA_ASSIGN_OR_RETURN(one.plan, make(way, one.tensors));
-    DYNA_RETURN_IF_ERROR(
-        checkSwitch(one.tensors, graphs[home]->ranks(), one.plan));
-    one.sides =
-        sidesOf(one, graphs[home]->ranks(), graphs[home]->model().parameters());
+    DYNA_ASSIGN_OR_RETURN(SwitchPlan plan, make(way, tensors));
+    DYNA_ASSIGN_OR_RETURN(
+        one, GraphSwitch::create(std::move(tensors), std::move(plan),
+                                 graphs[home]->ranks(),
+                                 graphs[home]->model().parameters()));
     return Status::ok();
   };
   for (const ExecutableGraph *graph : graphs)

@@ -27,6 +27,15 @@ struct GraphSwitch {
   std::vector<SwitchTensor> tensors;
   SwitchPlan plan;
 
+  /// Verifies a plan of these tensors, and works out what each of `ranks` ranks does.
+  /// `parameters` is the number of parameters of the model.
+  static StatusOr<GraphSwitch> create(std::vector<SwitchTensor> tensors,
+                                      SwitchPlan plan, int ranks,
+                                      int parameters);
+
+  /// Returns the bytes that ranks send to other ranks. Data that is passed on counts
+  /// each time.
+  int64_t sentBytes() const;
   int buckets() const { return static_cast<int>(plan.buckets.size()); }
 
   /// The switch as one rank sees it.
@@ -57,6 +66,9 @@ struct GraphSwitch {
   /// The ranks that start a bucket together.
   std::vector<int> ranksThatMeet(int bucket) const;
 };
+
+/// Returns the parameters of a model in the order in which its layers first use them.
+std::vector<int> parametersByFirstUse(const Model &model);
 
 /// What the layers of graph `to` read, where it is up to date: at home the rows
 /// that each rank updates, in the graph before, unless null, all that it has.

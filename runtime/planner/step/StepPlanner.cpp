@@ -19,16 +19,6 @@ GraphEstimates estimatesOf(const StepGraphs &graphs) {
           graphs.orchestration().seconds};
 }
 
-int64_t bytesSent(const GraphSwitch &made) {
-  int64_t bytes = 0;
-  for (const SwitchBucket &bucket : made.plan.buckets)
-    for (const SwitchTransfer &transfer : bucket.transfers)
-      if (transfer.from != transfer.to)
-        bytes +=
-            transfer.box.volume() * made.tensors[transfer.tensor].elementBytes;
-  return bytes;
-}
-
 } // namespace
 
 StepPlanner::StepPlanner(const StepGraphs &graphs, bool merges,
@@ -133,8 +123,8 @@ PhaseSwitchCosts StepPlanner::switchCosts(const VerifiedStep &step,
     return {};
   const int before = own.before < 0 ? made.home() : own.before;
   return {made.seconds.values[before][own.graph],
-          made.seconds.gradients[own.graph], bytesSent(*own.values),
-          bytesSent(*own.gradients)};
+          made.seconds.gradients[own.graph], own.values->sentBytes(),
+          own.gradients->sentBytes()};
 }
 
 } // namespace dyna

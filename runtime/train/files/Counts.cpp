@@ -73,7 +73,8 @@ std::string RankCounts::toJson(RankTeam &ranks) const {
     rank.add("rank", ranks.firstRank() + local)
         .add("matrix_flops", sum.flops)
         .add("formula_flops", sum.formulaFlops);
-    addBytes(rank, ranks.executor(local).seat());
+    if (ranks.executor(local).hasPlace())
+      addBytes(rank, ranks.executor(local).seat());
     rank.add("kept_bytes", sum.keptBytes);
     addTraffic(rank, sum.traffic);
     if (!sum.switches.empty())

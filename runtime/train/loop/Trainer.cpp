@@ -98,6 +98,8 @@ Trainer::Trainer(Session &session, const Checkpoint *loaded,
                 resumed ? resumed->state.step : 0, options_.steps),
       saves_(*SaveSchedule::parse(options_.saveEvery)) {
   summary_.firstStep = resumed ? resumed->state.step : 0;
+  session_.version = resumed ? resumed->state.version : 0;
+  session_.ranks->setVersion(session_.version);
   skipped_ = resumed ? resumed->state.skipped : 0;
 }
 
@@ -327,25 +329,82 @@ Status Trainer::saveIfDue(int64_t step, const Agreed &agreed) {
   return Status::ok();
 }
 
-Status Trainer::runSteps() {
-  DYNA_ASSIGN_OR_RETURN(auto source, openPlanSource(session_));
-  source->startAt(summary_.firstStep);
-  auto read = [this, step = summary_.firstStep]() mutable {
-    return readStep(step++);
+Status Trainer::openPlans(int64_t first) {
+  DYNA_ASSIGN_OR_RETURN(source_, openPlanSource(session_));
+  source_->startAt(first);
+  auto read = [this, step = first]() mutable { return readStep(step++); };
+  auto make = [this](PlannedStep &step) { return source_->plan(step); };
+  plans_ = std::make_unique<PlanAhead>(
+      read, make,
+      PlanAhead::Options{options_.planAhead, options_.planThreads,
+                         options_.steps - first, [this] { source_->stop(); }});
+  return Status::ok();
+}
+
+void Trainer::closePlans() {
+  plans_.reset(); // its threads use the source
+  source_.reset();
+}
+
+Status Trainer::replaceIfWanted(int64_t step) {
+  const std::optional<NextStrategy> wanted =
+      chooseNext_ ? chooseNext_(step) : std::nullopt;
+  if (!wanted)
+    return Status::ok();
+  DYNA_RETURN_IF_ERROR(finishSteps());
+  if (summary_.hasDroppedStep)
+    return Status::ok();
+  StatusOr<PlannedReplacement> planned = planReplacement(session_, *wanted);
+  DYNA_ASSIGN_OR_RETURN(auto isRefused, session_.ranks->any({!planned.isOk()}));
+  const std::string before = session_.home().graph->name();
+  auto tell = [&](const std::string &text) {
+    if (session_.writesFiles())
+      progress_.note(text);
   };
-  auto make = [&source](PlannedStep &step) { return source->plan(step); };
-  PlanAhead plans(read, make,
-                  {options_.planAhead, options_.planThreads,
-                   options_.steps - summary_.firstStep,
-                   [&source] { source->stop(); }});
+  if (isRefused[0]) {
+    tell(formatText("warning: step %d goes on with strategy '%s': %s", step + 1,
+                    before,
+                    planned.isOk() ? "another process refuses the next one"
+                                   : planned.status().message()));
+    return Status::ok();
+  }
+  // Mini-batches that were read and planned ahead are read again, for the next graphs.
+  closePlans();
+  DYNA_RETURN_IF_ERROR(replaceGraphs(session_, *planned));
+  DYNA_RETURN_IF_ERROR(reader_.seek(cursor_));
+  const ReplacementCost &cost = planned->cost;
+  for (const std::string &note : planned->notes)
+    tell("note: " + note);
+  tell(formatText("note: from step %d on, strategy '%s' instead of '%s' "
+                  "(version %d): %s were sent, %s of which were not where they "
+                  "must be; %.1f ms to plan, %.1f ms to carry",
+                  step + 1, session_.home().graph->name(), before,
+                  session_.version, formatBytes(cost.sentBytes),
+                  formatBytes(cost.missingBytes), 1e3 * cost.planSeconds,
+                  1e3 * cost.carrySeconds));
+  return openPlans(step);
+}
+
+Status Trainer::runSteps() {
+  cursor_ = reader_.cursor();
+  DYNA_RETURN_IF_ERROR(openPlans(summary_.firstStep));
+  const Status status = runPlannedSteps();
+  closePlans();
+  return status;
+}
+
+Status Trainer::runPlannedSteps() {
   saves_.start(SaveSchedule::Clock::now());
   for (int64_t step = summary_.firstStep; step < options_.steps; ++step) {
+    DYNA_RETURN_IF_ERROR(replaceIfWanted(step));
+    if (summary_.hasDroppedStep)
+      break;
     // The device goes on if the next plan comes before it is done; a step is not
     // told much later because that one is late.
-    if (!launched_.empty() && !plans.isReady(kPlanPatience))
+    if (!launched_.empty() && !plans_->isReady(kPlanPatience))
       DYNA_RETURN_IF_ERROR(finishSteps());
     const auto begin = Clock::now();
-    StatusOr<PlannedStep> planned = plans.next();
+    StatusOr<PlannedStep> planned = plans_->next();
     const std::chrono::duration<double> waited = Clock::now() - begin;
     auto answers = agree(step, planned);
     // Others may wait for this one's plan until their patience is over, too: who
@@ -421,6 +480,7 @@ Status Trainer::save(int64_t step, Status &failure) {
   state.skipped = skipped_;
   state.heldOut = heldOutMark(session_);
   state.costs = session_.costsMark();
+  state.version = session_.version;
   state.arguments = runArguments(options_);
   failure = saveRun(store_ ? &*store_ : nullptr, *session_.ranks, state,
                     session_.data->dataset().endToken());

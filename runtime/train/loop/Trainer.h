@@ -11,13 +11,15 @@
 #include "runtime/train/files/Progress.h"
 #include "runtime/train/flags/SaveSchedule.h"
 #include "runtime/train/loop/Evaluator.h"
-#include "runtime/train/plans/PlanAhead.h"
+#include "runtime/train/open/ReplaceGraphs.h"
+#include "runtime/train/plans/PlanSource.h"
 #include "runtime/train/session/Checkpointing.h"
 #include "runtime/train/session/Prediction.h"
 #include "runtime/train/session/Session.h"
 
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -83,6 +85,11 @@ public:
   Trainer(Session &session, const Checkpoint *loaded,
           const ResumedRun *resumed);
 
+  /// Asked before each step, by its number from 0, whether the run is to go over to
+  /// other graphs first. All processes answer alike.
+  using ChooseNext = std::function<std::optional<NextStrategy>(int64_t step)>;
+  void setNext(ChooseNext choose) { chooseNext_ = std::move(choose); }
+
   Status run();
   const TrainSummary &summary() const { return summary_; }
   /// After `run`: fails if lines of the metrics are missing, or another file
@@ -99,6 +106,13 @@ private:
   void checkLogged(const Status &written);
   Status evaluateHeldOut(std::optional<Evaluation> &result, const char *when);
   Status runSteps();
+  Status runPlannedSteps();
+  /// Starts to plan, from this step on, and ends it.
+  Status openPlans(int64_t step);
+  void closePlans();
+  /// Replaces the graphs before a step, if that is wanted. A replacement that is refused
+  /// is told, and the run goes on as it was.
+  Status replaceIfWanted(int64_t step);
   /// Between steps, of which so many are done: lets devices time what is new to
   /// them, and tells of it.
   Status timeAlgorithms(int64_t done);
@@ -164,8 +178,11 @@ private:
   const TrainOptions &options_;
   const Checkpoint *loaded_;
   const ResumedRun *resumed_;
-  BatchReader reader_; ///< ahead of the steps
-  DataCursor cursor_;  ///< after the last step that was counted
+  ChooseNext chooseNext_;              ///< may be empty
+  BatchReader reader_;                 ///< ahead of the steps
+  std::unique_ptr<PlanSource> source_; ///< while steps run, as the next
+  std::unique_ptr<PlanAhead> plans_;
+  DataCursor cursor_; ///< after the last step that was counted
   std::deque<LaunchedStep> launched_;
   Clock::time_point finished_; ///< when a step was last read
   Progress progress_;

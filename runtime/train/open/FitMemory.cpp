@@ -194,6 +194,19 @@ Status checkRegions(const Session &session, MemoryNeed need, int64_t held,
 
 } // namespace
 
+std::vector<int64_t> dynamicBytes(const Session &session,
+                                  const StepRegions &regions, bool training) {
+  std::vector<int64_t> dynamic = regions.bytes;
+  for (size_t rank = 0; rank < dynamic.size(); ++rank) {
+    const int64_t held =
+        session.graphs->homeBytes(static_cast<int>(rank), training);
+    dynamic[rank] =
+        std::max(dynamic[rank],
+                 session.arenaBytes - ArenaParts::atStart(held, 0).arenaBytes);
+  }
+  return dynamic;
+}
+
 Status limitSamples(Session &session, bool training, bool runsHere) {
   const TrainOptions &options = session.options;
   // Of several graphs, the one that has the longest samples.
@@ -279,7 +292,7 @@ StatusOr<StepRegions> chooseRegions(Session &session,
         "the memory there is limits plans, which may so differ from run to "
         "run; --rank-memory says what a rank may take");
   }
-  const int64_t bytes = sumOf(local, regions.bytes);
+  const int64_t bytes = sumOf(local, dynamicBytes(session, regions, training));
   if (isSaid && held + bytes > room) {
     DYNA_ASSIGN_OR_RETURN(const StepRegions least, atLeast(0));
     // Where sizes of micro-batches are open, less memory makes them smaller.

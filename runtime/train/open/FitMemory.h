@@ -24,6 +24,11 @@ namespace dyna {
 /// case as many as a micro-batch of several has. `runsHere`: this process has ranks.
 Status limitSamples(Session &session, bool training, bool runsHere);
 
+/// Returns the bytes that each rank takes beside the tensors that stay: its region, or
+/// more if the session asks for larger arenas.
+std::vector<int64_t> dynamicBytes(const Session &session,
+                                  const StepRegions &regions, bool training);
+
 /// The regions of all ranks, if those of this process (`local`, with so many threads
 /// each) fit the memory there is. All processes of a job choose alike.
 StatusOr<StepRegions> chooseRegions(Session &session,

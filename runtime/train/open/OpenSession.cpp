@@ -286,6 +286,19 @@ StatusOr<std::vector<RankResources>> makeResources(const Session &session) {
   return ranks;
 }
 
+} // namespace
+
+std::vector<GraphUse> graphUses(const StepGraphs &graphs, bool training) {
+  std::vector<GraphUse> uses = {{graphs.home().graph.get(),
+                                 graphs.persistentOf(graphs.home(), training)}};
+  for (const PlannedGraph &graph : graphs.graphs())
+    if (!graphs.isHome(graph))
+      uses.push_back({graph.graph.get(), graphs.persistentOf(graph, training)});
+  return uses;
+}
+
+namespace {
+
 Status makeRanks(Session &session, std::vector<RankResources> &ranks,
                  int threads, const std::vector<int64_t> &dynamic,
                  bool training) {
@@ -316,15 +329,10 @@ Status makeRanks(Session &session, std::vector<RankResources> &ranks,
   executor.timesCoreWaits = session.hasCosts();
   // A step that is dropped would be timed as any other.
   executor.stops = options.profile.empty() ? isStopped : nullptr;
-  const StepGraphs &graphs = *session.graphs;
-  std::vector<GraphUse> uses = {{graphs.home().graph.get(),
-                                 graphs.persistentOf(graphs.home(), training)}};
-  for (const PlannedGraph &graph : graphs.graphs())
-    if (!graphs.isHome(graph))
-      uses.push_back({graph.graph.get(), graphs.persistentOf(graph, training)});
-  DYNA_ASSIGN_OR_RETURN(
-      auto team,
-      RankTeam::create(uses, *session.variant, std::move(ranks), executor));
+  DYNA_ASSIGN_OR_RETURN(auto team,
+                        RankTeam::create(graphUses(*session.graphs, training),
+                                         *session.variant, std::move(ranks),
+                                         executor));
   session.ranks = std::move(team);
   return Status::ok();
 }
@@ -359,7 +367,14 @@ Status makeTeam(Session &session, std::vector<RankResources> &ranks,
                                                     training, processes.get()));
   openPlanner(session, regions);
   processes.reset(); // before its wires, which the team has now
-  return makeRanks(session, ranks, threads, regions.bytes, training);
+  const std::vector<int64_t> dynamic = dynamicBytes(session, regions, training);
+  for (size_t rank = 0; rank < dynamic.size(); ++rank)
+    session.arenas.push_back(
+        ArenaParts::atStart(
+            session.graphs->homeBytes(static_cast<int>(rank), training),
+            dynamic[rank])
+            .arenaBytes);
+  return makeRanks(session, ranks, threads, dynamic, training);
 }
 
 } // namespace

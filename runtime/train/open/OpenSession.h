@@ -16,6 +16,9 @@ Status openSession(const dyna_program &program, const Model &model,
                    const TrainOptions &options, bool training,
                    const Checkpoint *start, Session &session);
 
+/// Returns the graphs with what ranks have of the parameters in each. Home is the first.
+std::vector<GraphUse> graphUses(const StepGraphs &graphs, bool training);
+
 /// The same for a process that only plans: no device, ranks or arena.
 Status openPlanning(const Model &model, const TrainOptions &options,
                     Session &session);

@@ -89,6 +89,9 @@ std::string planPrefix(const Session &session) {
   for (const PlannedGraph &graph : session.graphs->graphs())
     facts += graph.graph->name() + "\n";
   facts += session.costsMark() + "\n";
+  // Nobody takes what was planned for the graphs before.
+  if (session.version > 0)
+    facts += formatText("version %d\n", session.version);
   for (const auto &[name, value] : commonFlags(session.options))
     if (mattersToPlans(name))
       facts += name + "=" + value + "\n";

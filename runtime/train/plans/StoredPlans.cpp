@@ -35,7 +35,7 @@ public:
     auto local = static_cast<int>(session.ranks->localRanks());
     for (int rank = first; rank < first + local; ++rank)
       ranks_.push_back(rank);
-    processes_ = session.home().graph->ranks() / local;
+    processes_ = session.ranks->worldRanks() / local;
   }
 
   /// Planners need not wait for steps that never come, nor the next run for

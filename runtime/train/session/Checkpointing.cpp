@@ -175,18 +175,31 @@ std::string RunState::toJson() const {
   JsonArray given;
   for (const std::string &argument : arguments)
     given.add(argument);
-  return JsonObject()
-             .add("format", 1)
-             .add("step", step)
-             .add("seed", seed)
-             .add("model_hash", modelHash)
-             .add("cursor", cursor.toJson())
-             .add("skipped", skipped)
-             .add("held_out", heldOut)
-             .add("costs", costs)
-             .add("arguments", JsonText::raw(given.text("\n  ")))
+  JsonObject state;
+  state.add("format", 1)
+      .add("step", step)
+      .add("seed", seed)
+      .add("model_hash", modelHash)
+      .add("cursor", cursor.toJson())
+      .add("skipped", skipped)
+      .add("held_out", heldOut)
+      .add("costs", costs);
+  if (version > 0)
+    state.add("version", version);
+  return state.add("arguments", JsonText::raw(given.text("\n  ")))
              .text("\n ") +
          "\n";
+}
+
+/// Reads the version, which is there if graphs were replaced. False if it is not valid.
+static bool readVersion(const JsonValue &value, RunState &state) {
+  if (!value.find("version"))
+    return true;
+  const auto version = value.findInteger("version");
+  if (!version || *version < 0 || *version > state.step)
+    return false;
+  state.version = *version;
+  return true;
 }
 
 StatusOr<RunState> RunState::fromJson(const std::string &text) {
@@ -223,6 +236,8 @@ StatusOr<RunState> RunState::fromJson(const std::string &text) {
       return missing("skipped");
     state.skipped = *skipped;
   }
+  if (!readVersion(*value, state))
+    return missing("version");
   if (const JsonValue *heldOut = value->find("held_out");
       heldOut && heldOut->isString())
     state.heldOut = heldOut->text;

@@ -8,6 +8,9 @@
 //     {"format": 1, "step": 200, "seed": 1, "model_hash": "0123456789abcdef",
 //      "cursor": {...}, "skipped": 0, "held_out": "", "costs": "", "arguments": ["--data=/corpus", "--lr=0.0003", ...]}
 //
+// "version" counts the replacements of the run's graphs. It is there if there were any; the
+// arguments then name the strategy of that moment.
+//
 // Masters are the model's tensors, under the names of the model's family;
 // optimizer state is stored under "<parameter>.m" and "<parameter>.v".
 //
@@ -31,6 +34,7 @@ struct RunState {
   int64_t skipped = 0; ///< steps that were not finite; part of `step`
   std::string heldOut; ///< fingerprint of what is held out; empty: nothing
   std::string costs;   ///< fingerprint of those of --costs; empty: none
+  int64_t version = 0; ///< times that the graphs were replaced
   std::vector<std::string> arguments;
 
   std::string toJson() const;

@@ -41,7 +41,7 @@ PlanReport reportMeasured(const Session &session, const VerifiedStep &step,
     const int rank = static_cast<int>(report.rankBytes.size());
     report.rankBytes.push_back(use.peakBytes);
     report.bound = std::max(report.bound, use.busySeconds);
-    if (report.stages.empty())
+    if (report.stages.empty() || rank >= session.home().graph->ranks())
       continue;
     PlanReport::Stage &stage =
         report.stages[session.home().graph->placeOf(rank).stage];

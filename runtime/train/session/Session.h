@@ -38,6 +38,14 @@ struct Session {
   std::vector<std::unique_ptr<TraceRecorder>> traces;
   std::vector<Device *> devices; ///< owned by `ranks`
   std::unique_ptr<RankTeam> ranks;
+  /// Bytes that the arena of each rank has at least. 0: as many as plans of the first
+  /// graphs can use. Runs that replace graphs set it before the session is opened, as
+  /// the next graphs must fit the same arenas (open/ReplaceGraphs.h).
+  int64_t arenaBytes = 0;
+  /// Bytes of the arenas that were taken, of the ranks of all processes.
+  std::vector<int64_t> arenas;
+  /// Times that the graphs were replaced since the run began, resumed parts included.
+  int64_t version = 0;
   /// To train on and held out, where they are opened before anything else.
   std::optional<std::pair<DatasetPointer, DatasetPointer>> documents;
   SampleIndexPointer data;

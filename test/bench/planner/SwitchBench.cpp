@@ -13,13 +13,16 @@
 // - "cycle": a cycle of HotSPa's Table 3, home and back;
 // - "gradients": a strategy's gradients on their way home, whole or in the rows
 //   of replicas;
-// - "planning": the median of five.
+// - "planning": the median of five;
+// - "state": masters, moments and copies between graphs that replace each other
+//   (StateBench.h).
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/planner/switch/PlanSwitch.h"
 #include "runtime/planner/switch/SwitchBaselines.h"
 #include "runtime/planner/switch/SwitchBounds.h"
+#include "test/bench/planner/StateBench.h"
 #include "test/runtime/planner/ModelSwitches.h"
 
 #include <algorithm>
@@ -241,5 +244,6 @@ int main() {
     measurePlanning(gpt175b(), {{12, 8, 4}, "dpt"}, {{4, 8, 12}, "dpt"}, zero);
     measurePlanning(gpt175b(), {{6, 8, 8}, "pdt"}, {{48, 8, 1}, "dpt"}, zero);
   }
+  failures += bench::measureStates();
   return failures > 0;
 }

@@ -1,0 +1,63 @@
+//===- StateTensors.cpp - State that moves between graphs -----------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/plan/graph/StateTensors.h"
+
+#include "runtime/plan/graph/SwitchTable.h"
+
+namespace dyna {
+
+std::vector<ParameterPart> stateParts(const Model &model, int parameter,
+                                      Persistent persistent) {
+  std::vector<ParameterPart> parts = {ParameterPart::Master};
+  if (model.hasCopy(parameter))
+    parts.push_back(ParameterPart::Copy);
+  if (includes(persistent, Persistent::Moments))
+    parts.insert(parts.end(),
+                 {ParameterPart::FirstMoment, ParameterPart::SecondMoment});
+  return parts;
+}
+
+static std::vector<RankBox> withoutEmpty(const std::vector<RankBox> &boxes) {
+  std::vector<RankBox> kept;
+  for (const RankBox &one : boxes)
+    if (!one.box.isEmpty())
+      kept.push_back(one);
+  return kept;
+}
+
+std::vector<SwitchTensor> stateTensors(const ExecutableGraph &from,
+                                       const ExecutableGraph &to,
+                                       Persistent persistent) {
+  const Model &model = from.model();
+  std::vector<SwitchTensor> tensors;
+  for (int p : parametersByFirstUse(model)) {
+    SwitchTensor tensor;
+    tensor.parameter = p;
+    tensor.from = withoutEmpty(from.currentBoxes(p));
+    tensor.to = withoutEmpty(to.currentBoxes(p));
+    for (ParameterPart part : stateParts(model, p, persistent)) {
+      tensor.part = part;
+      tensor.elementBytes = elementBytes(typeOf(model, p, part));
+      tensors.push_back(tensor);
+    }
+  }
+  return tensors;
+}
+
+int64_t missingBytes(const std::vector<SwitchTensor> &tensors) {
+  int64_t bytes = 0;
+  for (const SwitchTensor &tensor : tensors)
+    for (const RankBox &needed : tensor.to) {
+      int64_t missing = needed.box.volume();
+      // A rank has one box of a tensor before.
+      for (const RankBox &had : tensor.from)
+        if (had.rank == needed.rank)
+          missing -= intersect(had.box, needed.box).volume();
+      bytes += missing * tensor.elementBytes;
+    }
+  return bytes;
+}
+
+} // namespace dyna

@@ -17,8 +17,14 @@ namespace {
 // Words of BlockKinds.def
 //===----------------------------------------------------------------------===//
 
+/// The block of an output is that of the layer which takes it.
 int layerOf(const BlockContext &at, bool ofConsumer) {
-  return ofConsumer ? at.view.model().consumerOf(at.i.layer) : at.i.layer;
+  const int layer = at.view.layerOf(at.i);
+  if (!ofConsumer)
+    return layer;
+  const Model &model = at.view.model();
+  const std::vector<int> &outputs = model.outputsOf(layer);
+  return outputs.empty() ? -1 : model.edge(outputs.front()).consumer;
 }
 
 int64_t keptBytes(const BlockContext &at, int layer) {

@@ -58,6 +58,8 @@ void ProgramBlocks::collectFacts(const plan::Plan &plan,
       microBatch.load =
           largest ? *largest : loadOf(plan.microBatches[i.microBatch]);
     }
+    if (exchangeOf(i.op).isMessage())
+      continue;
     MicroBatchFacts::LayerFacts &facts = microBatch.layers[i.layer];
     if (i.op == Instruction::FORWARD)
       facts.mode = i.recompute;

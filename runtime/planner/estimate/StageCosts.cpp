@@ -5,6 +5,7 @@
 #include "runtime/planner/estimate/StageCosts.h"
 
 #include "runtime/plan/program/SegmentLoad.h"
+#include "runtime/planner/order/GraphLinks.h"
 
 #include <algorithm>
 #include <map>
@@ -152,8 +153,8 @@ PipelineProblem estimateStages(const ExecutableGraph &graph,
       }
   }
   // What goes by numbers alone is ordered by these alone.
-  if (pieces)
-    stages.messageSeconds = messageSeconds(graph, costs, loads);
+  stages.links =
+      linksOf(graph, pieces ? messageSeconds(graph, costs, loads) : 0);
   return stages;
 }
 

@@ -132,12 +132,13 @@ std::string TraceWriter::finish() const {
 }
 
 uint64_t messageArrow(int64_t step, int from, int to, bool isGradient,
-                      int microBatch) {
+                      int microBatch, int channelIndex) {
   uint64_t key = dyna_mix64(static_cast<uint64_t>(step));
   key = dyna_mix64(
       key ^ (static_cast<uint64_t>(from) << 32 | static_cast<uint32_t>(to)));
-  key = dyna_mix64(
-      key ^ (static_cast<uint64_t>(microBatch) << 1 | (isGradient ? 1 : 0)));
+  key = dyna_mix64(key ^ (static_cast<uint64_t>(channelIndex) << 48 |
+                          static_cast<uint64_t>(microBatch) << 1 |
+                          (isGradient ? 1 : 0)));
   return key >> 12; // as a number of JSON: readers keep 53 bits
 }
 

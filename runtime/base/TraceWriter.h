@@ -78,8 +78,9 @@ private:
 
 /// The id of the arrow of a message: processes that know nothing of each other
 /// give it the same one. Ranks number `from` and `to`.
+/// `channelIndex` tells edges between the same ranks apart.
 uint64_t messageArrow(int64_t step, int from, int to, bool isGradient,
-                      int microBatch);
+                      int microBatch, int channelIndex = 0);
 
 } // namespace dyna
 

@@ -54,7 +54,7 @@ Status exchange(Run &run, const Instruction &i) {
   Operand crosses = op.isGradient() ? Operand::Gradient : Operand::Kept;
   return exchange->message(
       i, run.block(crosses),
-      run.view().messageBytes(i.layer, run.blocks.load(i.microBatch)),
+      run.view().messageBytes(edgeOf(i), run.blocks.load(i.microBatch)),
       run.machine.stream().handle());
 }
 

@@ -79,7 +79,8 @@ Status RankExchange::createGroups(SharedGroups &groups) {
 Status RankExchange::message(const Instruction &i, void *data, int64_t bytes,
                              void *stream) {
   ExchangeOp op = exchangeOf(i.op);
-  std::tuple<ExchangeKind, bool, int> key = {op.kind, op.sends, i.microBatch};
+  std::tuple<ExchangeKind, bool, int, int> key = {op.kind, op.sends, edgeOf(i),
+                                                  i.microBatch};
   if (!op.starts) {
     auto found = messages_.find(key);
     if (found == messages_.end())
@@ -90,8 +91,10 @@ Status RankExchange::message(const Instruction &i, void *data, int64_t bytes,
   }
   // The last tags are those of switches (SwitchCarrier.cpp).
   static_assert(2 * plan::maxMicroBatches < Transport::kLargestTag - 8);
+  // Edges between the same stages share a tag. Their messages arrive in the order in
+  // which both ends start them (P10).
   int32_t tag = 2 * i.microBatch + (op.isGradient() ? 1 : 0);
-  int peer = graph_.peerOf(rank(), op.stagesOn());
+  int peer = graph_.peerOf(rank(), edgeOf(i), op.isTowardsConsumer());
   DYNA_ASSIGN_OR_RETURN(
       Ticket ticket,
       op.sends ? transport_.startSend(peer, tag, data, bytes, stream)

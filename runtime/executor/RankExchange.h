@@ -87,8 +87,8 @@ private:
   std::vector<Group *> holders_; ///< of each parameter, null for this one alone
   Group *world_ = nullptr;
   std::vector<dyna_group> abiGroups_;
-  /// By (instruction that starts, micro-batch).
-  std::map<std::tuple<ExchangeKind, bool, int>, Ticket> messages_;
+  /// By (kind, sends, edge, micro-batch).
+  std::map<std::tuple<ExchangeKind, bool, int, int>, Ticket> messages_;
   std::map<int, std::vector<Ticket>> layers_;
 };
 

@@ -30,8 +30,9 @@ Status Executor::trace(const Run &run, const Instruction &i,
   DYNA_RETURN_IF_ERROR(clock_->mark(recorder.size()));
   TraceSlice slice;
   slice.name = instructionName(i.op);
-  slice.category =
-      namesLayer(i.op) ? run.view().kind(i.layer).name().c_str() : "step";
+  slice.category = namesLayer(i.op)
+                       ? run.view().kind(run.view().layerOf(i)).name().c_str()
+                       : "step";
   slice.step = run.scalars.step;
   slice.layer = namesLayer(i.op) ? i.layer : -1;
   slice.microBatch = isPerMicroBatch(i.op) ? i.microBatch : -1;
@@ -57,10 +58,12 @@ Status Executor::trace(const Run &run, const Instruction &i,
   if (ExchangeOp op = exchangeOf(i.op);
       op.isMessage() && op.sends == op.starts) {
     const int own = machine_.rank();
-    const int peer = run.seat.graph().peerOf(own, op.stagesOn());
+    const int peer =
+        run.seat.graph().peerOf(own, edgeOf(i), op.isTowardsConsumer());
     slice.arrow =
         messageArrow(slice.step, op.sends ? own : peer, op.sends ? peer : own,
-                     op.isGradient(), messageNumber(run, i));
+                     op.isGradient(), messageNumber(run, i),
+                     run.seat.graph().channelIndex(edgeOf(i)));
     slice.startsArrow = op.sends;
   }
   recorder.add(slice);

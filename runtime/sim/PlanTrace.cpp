@@ -76,23 +76,25 @@ private:
       arguments.layer = i.layer;
     if (isPerMicroBatch(i.op))
       arguments.microBatch = i.microBatch;
+    const RankView &view = graph_.replicaView(rank);
     const int process = step_.firstProcess + rank;
     const double begin = step_.begin + time.start;
     const double end = step_.begin + time.end;
     writer_.slice(process, 0, instructionName(i.op),
-                  namesLayer(i.op)
-                      ? graph_.replicaView(rank).kind(i.layer).name()
-                      : std::string("step"),
+                  namesLayer(i.op) ? view.kind(view.layerOf(i)).name()
+                                   : std::string("step"),
                   begin, end, arguments);
     ExchangeOp op = exchangeOf(i.op);
     if (!op.isMessage() || op.sends != op.starts)
       return;
     const int own = process;
-    const int peer = step_.firstProcess + graph_.peerOf(rank, op.stagesOn());
+    const int peer = step_.firstProcess +
+                     graph_.peerOf(rank, edgeOf(i), op.isTowardsConsumer());
     writer_.arrow(process, 0, begin, end,
                   messageArrow(step_.step, op.sends ? own : peer,
                                op.sends ? peer : own, op.isGradient(),
-                               messageNumber(i)),
+                               messageNumber(i),
+                               graph_.channelIndex(edgeOf(i))),
                   op.sends);
   }
 

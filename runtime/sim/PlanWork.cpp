@@ -82,18 +82,16 @@ public:
     for (Load &load : loads_)
       load.targets =
           std::llround(targetShare_ * static_cast<double>(load.queries));
-    for (int layer = 0; layer < graph.model().layers(); ++layer)
-      stageOf_.push_back(graph.stageOf(layer));
+    numberChannels();
     messages_.assign(static_cast<size_t>(plan.microBatchCount()) *
-                         graph.stages() * 2 * strategy_.tp,
+                         graph.crossingEdges().size() * 2 * strategy_.tp,
                      none);
     meetings_.resize(static_cast<size_t>(graph.replicas()) * graph.stages());
     parameterLists_.resize(graph.ranksPerReplica());
     shared_.resize(
         2 * graph.holderGroups().size() * (graph.model().layers() + 1), none);
     groups_.resize(graph.holderGroups().size());
-    // A line for each direction of each pair of ranks that send, then groups.
-    work.lines_ += 2 * plan.rankCount() + static_cast<int>(groups_.size());
+    work.lines_ += messageLines() + static_cast<int>(groups_.size());
   }
 
   void write(int rank) {
@@ -273,34 +271,65 @@ private:
         cluster_.exchangeSeconds(kind, static_cast<double>(bytes), shape);
   }
 
+  /// Numbers the stages that each stage sends activations, or gradients, to.
+  void numberChannels() {
+    channels_.resize(graph_.model().edges());
+    std::map<std::pair<bool, int>, std::vector<int>> receivers;
+    const std::vector<int> &crossing = graph_.crossingEdges();
+    for (size_t k = 0; k < crossing.size(); ++k) {
+      const ExecutableGraph::Ends &ends = graph_.endsOf(crossing[k]);
+      Channels &channels = channels_[crossing[k]];
+      channels.crossing = static_cast<int>(k);
+      for (const bool isGradient : {false, true}) {
+        const int from = isGradient ? ends.consumer : ends.producer;
+        const int to = isGradient ? ends.producer : ends.consumer;
+        std::vector<int> &known = receivers[{isGradient, from}];
+        const auto found = std::find(known.begin(), known.end(), to);
+        const int number = static_cast<int>(found - known.begin());
+        (isGradient ? channels.gradient : channels.activation) = number;
+        if (found == known.end())
+          known.push_back(to);
+        mostReceivers_ = std::max(mostReceivers_, number + 1);
+      }
+    }
+  }
+
+  /// A rank has a line for each direction and each stage that it sends to. Lines of
+  /// groups follow.
+  int messageLines() const { return 2 * mostReceivers_ * plan_.rankCount(); }
+
   void addMessage(const Instruction &i, const ExchangeOp &op) {
-    const int stage = stageOf_[i.layer]; // the later one
-    int &known = messages_
-        [((static_cast<size_t>(i.microBatch) * graph_.stages() + stage) * 2 +
-          (op.isGradient() ? 1 : 0)) *
-             strategy_.tp +
-         place_.shard];
+    const size_t edges = graph_.crossingEdges().size();
+    int &known = messages_[((static_cast<size_t>(i.microBatch) * edges +
+                             channels_[edgeOf(i)].crossing) *
+                                2 +
+                            (op.isGradient() ? 1 : 0)) *
+                               strategy_.tp +
+                           place_.shard];
     if (known == none)
       known = makeMessage(i, op);
     use(step(op.starts ? Step::Kind::Start : Step::Kind::Wait), known);
   }
 
   int makeMessage(const Instruction &i, const ExchangeOp &op) {
-    const int peer = graph_.peerOf(rank_, op.stagesOn());
+    const int edge = edgeOf(i);
+    const int peer = graph_.peerOf(rank_, edge, op.isTowardsConsumer());
     const int from = op.sends ? rank_ : peer, to = op.sends ? peer : rank_;
     PlannedTransfer message;
     message.kind = op.isGradient() ? PlannedTransfer::Kind::Gradient
                                    : PlannedTransfer::Kind::Activation;
-    message.layer = i.layer;
+    message.layer = graph_.model().edge(edge).consumer;
     message.microBatch = i.microBatch;
     message.bytes =
-        graph_.replicaView(from).messageBytes(i.layer, loads_[i.microBatch]);
+        graph_.replicaView(from).messageBytes(edge, loads_[i.microBatch]);
     message.leavesNode = cluster_.nodeOf(from) != cluster_.nodeOf(to);
     message.latency = cluster_.messageSeconds(from, to, 0);
     message.seconds =
         cluster_.messageSeconds(from, to, static_cast<double>(message.bytes));
-    // A rank sends to the stages beside its own.
-    message.line = firstLine_ + 2 * from + (op.isGradient() ? 1 : 0);
+    const Channels &channels = channels_[edge];
+    message.line =
+        firstLine_ + 2 * mostReceivers_ * from +
+        (op.isGradient() ? 2 * channels.gradient + 1 : 2 * channels.activation);
     message.firstParty = static_cast<int>(work_.parties_.size());
     message.parties = 2;
     work_.parties_.insert(work_.parties_.end(), {from, to});
@@ -397,7 +426,7 @@ private:
     }
     exchange.firstParty = parties.first;
     exchange.parties = parties.count;
-    exchange.line = firstLine_ + 2 * plan_.rankCount() + share.group;
+    exchange.line = firstLine_ + messageLines() + share.group;
     known = addTransfer(exchange);
     return known;
   }
@@ -412,11 +441,17 @@ private:
   const int firstLine_;
   static constexpr size_t directions = cost::Direction_ARRAYSIZE;
   ExchangeOp exchanges_[Instruction::Op_MAX + 1];
-  std::vector<Load> loads_;  ///< of micro-batches
-  double targetShare_ = 1;   ///< of all tokens, those in the loss
-  std::vector<int> stageOf_; ///< of layers
+  std::vector<Load> loads_; ///< of micro-batches
+  double targetShare_ = 1;  ///< of all tokens, those in the loss
+  struct Channels {
+    int crossing = 0; ///< number among the edges between stages
+    /// Numbers of the receiver among the stages that the sender sends to.
+    int activation = 0, gradient = 0;
+  };
+  std::vector<Channels> channels_; ///< by edge
+  int mostReceivers_ = 1;          ///< of one stage in one direction
   // Numbers of transfers, `none` for those that nobody has come to.
-  std::vector<int> messages_; ///< [micro-batch][later stage][gradient][shard]
+  std::vector<int> messages_; ///< [micro-batch][crossing edge][gradient][shard]
   std::vector<std::vector<int>> meetings_; ///< [replica * stages + stage]
   std::vector<int> normMeetings_;
   std::vector<int> shared_; ///< [group][gathers][layer + 1]; 0: by parameter

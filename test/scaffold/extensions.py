@@ -64,7 +64,7 @@ class MemoryKind:
         kinds = "runtime/plan/program/BlockKinds.def"
         copy.before(kinds, "\nDYNA_OPERAND(Kept,",
                     "// Of a layer's gradients, parts of their squared norm\n"
-                    'DYNA_BLOCK_KIND(Partial, "partial", Layer, view_.ownsParameters(layer) ? 128 : 0)\n')
+                    'DYNA_BLOCK_KIND(Partial, "partial", Layer, ByRow, at.view.ownsParameters(layer) ? 128 : 0)\n')
         copy.after(kinds, 'DYNA_OPERAND(Workspace, "workspace", Workspace, own)\n',
                    'DYNA_OPERAND(Partial, "partial", Partial, own)\n')
         copy.replace("runtime/plan/program/Instructions.def",

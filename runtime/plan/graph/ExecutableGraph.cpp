@@ -58,6 +58,7 @@ StatusOr<ExecutableGraph> ExecutableGraph::create(const Model &model,
   DYNA_ASSIGN_OR_RETURN(auto mesh, meshOf(strategy));
   ExecutableGraph graph(model, std::move(strategy), std::move(mesh));
   DYNA_RETURN_IF_ERROR(graph.chooseDegree());
+  graph.placeLayers();
   graph.placeParameters();
   graph.groupHolders();
   for (int stage = 0; stage < graph.stages(); ++stage)
@@ -89,12 +90,35 @@ Status ExecutableGraph::chooseDegree() {
                         describe(strategy_.tp, strategy_.sp), compiled));
 }
 
-void ExecutableGraph::placeParameters() {
+void ExecutableGraph::placeLayers() {
   int first = 0;
   for (int layers : strategy_.layers) {
+    stageOf_.insert(stageOf_.end(), layers, static_cast<int>(stages_.size()));
     stages_.push_back({first, first + layers});
     first += layers;
   }
+  for (int e = 0; e < model_->edges(); ++e) {
+    const Edge &edge = model_->edge(e);
+    const int consumer = stageOf_[edge.consumer];
+    ends_.push_back(
+        {edge.producer < 0 ? consumer : stageOf_[edge.producer], consumer});
+    if (ends_[e].producer != consumer)
+      crossing_.push_back(e);
+  }
+}
+
+int ExecutableGraph::channelIndex(int edge) const {
+  int index = 0;
+  for (int other : crossing_) {
+    if (other == edge)
+      break;
+    index += ends_[other].producer == ends_[edge].producer &&
+             ends_[other].consumer == ends_[edge].consumer;
+  }
+  return index;
+}
+
+void ExecutableGraph::placeParameters() {
   stagesOf_.resize(model_->parameters());
   partial_.resize(model_->parameters());
   for (int p = 0; p < model_->parameters(); ++p)
@@ -153,13 +177,6 @@ int ExecutableGraph::rankAt(const Place &place) const {
   return static_cast<int>(place.replica * mesh_.positionStride(dp_) +
                           place.stage * mesh_.positionStride(pp_) +
                           place.shard * mesh_.positionStride(tp_));
-}
-
-int ExecutableGraph::stageOf(int layer) const {
-  int stage = 0;
-  while (layer >= stages_[stage].endLayer)
-    ++stage;
-  return stage;
 }
 
 std::vector<int> ExecutableGraph::groupOf(int rank,

@@ -70,11 +70,11 @@ public:
   int ranks() const { return strategy_.ranks(); }
   const Place &placeOf(int rank) const { return places_[rank]; }
   int rankAt(const Place &place) const;
-  /// The other end of a message: the rank of the same replica and shard as many
-  /// stages on.
-  int peerOf(int rank, int stagesOn) const {
+  /// The other end of a message on an edge: the rank of the same replica and shard on
+  /// the stage of the edge's consumer, or of its producer.
+  int peerOf(int rank, int edge, bool towardsConsumer) const {
     Place place = placeOf(rank);
-    place.stage += stagesOn;
+    place.stage = towardsConsumer ? ends_[edge].consumer : ends_[edge].producer;
     return rankAt(place);
   }
 
@@ -88,7 +88,17 @@ public:
 
   int stages() const { return strategy_.pp; }
   const Stage &stage(int index) const { return stages_[index]; }
-  int stageOf(int layer) const;
+  int stageOf(int layer) const { return stageOf_[layer]; }
+  /// Stages of an edge's two layers. Token ids have no producer; both ends are then the
+  /// consumer's stage.
+  struct Ends {
+    int producer, consumer;
+  };
+  const Ends &endsOf(int edge) const { return ends_[edge]; }
+  /// Edges between stages, in the order of their numbers. Messages carry their values.
+  const std::vector<int> &crossingEdges() const { return crossing_; }
+  /// Index of an edge among those with the same two stages.
+  int channelIndex(int edge) const;
   /// Stages that use the parameter, in order.
   const std::vector<int> &stagesOf(int parameter) const {
     return stagesOf_[parameter];
@@ -167,6 +177,7 @@ private:
   }
   Status chooseDegree();
   void placeRanks();
+  void placeLayers();
   void placeParameters();
   void groupHolders();
   std::vector<int> distinctGroups(int parameter) const;
@@ -184,6 +195,9 @@ private:
   AxisPart dp_, pp_, tp_;     ///< whole axes of the mesh
   std::vector<Place> places_; ///< of each rank
   std::vector<Stage> stages_;
+  std::vector<int> stageOf_;  ///< by layer
+  std::vector<Ends> ends_;    ///< by edge
+  std::vector<int> crossing_; ///< edges between stages
   std::vector<std::vector<int>> stagesOf_;
   int degree_ = -1; ///< index into Manifest.degrees
   std::vector<Layout> layouts_;

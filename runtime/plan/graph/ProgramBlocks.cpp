@@ -4,8 +4,6 @@
 
 #include "runtime/plan/graph/ProgramBlocks.h"
 
-#include "runtime/base/Text.h"
-#include "runtime/plan/graph/PersistentLayout.h"
 #include "runtime/plan/program/SegmentLoad.h"
 
 #include <algorithm>
@@ -13,53 +11,6 @@
 namespace dyna {
 
 using plan::Instruction;
-
-namespace {
-
-enum Key { MicroBatch = 1, Layer = 2 };
-
-struct KindRow {
-  const char *text;
-  int key;
-};
-constexpr KindRow kinds[] = {
-#define DYNA_BLOCK_KIND(name, text, key, bytes) {text, key},
-#include "runtime/plan/program/BlockKinds.def"
-};
-constexpr int kindCount = sizeof(kinds) / sizeof(*kinds);
-
-/// And of no layer.
-bool isOfMicroBatch(BlockKind kind) {
-  return kinds[static_cast<int>(kind)].key == Key::MicroBatch;
-}
-
-struct OperandRow {
-  BlockKind kind;
-  bool ofConsumer;
-};
-constexpr bool own = false, consumer = true;
-constexpr OperandRow operands[] = {
-#define DYNA_OPERAND(name, text, kind, layer) {BlockKind::kind, layer},
-#include "runtime/plan/program/BlockKinds.def"
-};
-static_assert(sizeof(operands) / sizeof(*operands) == operandCount);
-
-} // namespace
-
-const char *blockKindName(BlockKind kind) {
-  return kinds[static_cast<int>(kind)].text;
-}
-
-std::string describeBlock(const BlockName &name) {
-  std::string text = formatText("%s block", blockKindName(name.kind));
-  if (name.layer >= 0)
-    text += formatText(" of layer %d", name.layer);
-  if (name.microBatch >= 0)
-    text +=
-        formatText(name.layer >= 0 ? " micro-batch %d" : " of micro-batch %d",
-                   name.microBatch);
-  return text;
-}
 
 std::vector<std::vector<int>> microBatchesOfReplicas(const plan::Plan &plan,
                                                      int replicas) {
@@ -71,44 +22,45 @@ std::vector<std::vector<int>> microBatchesOfReplicas(const plan::Plan &plan,
 
 ProgramBlocks::ProgramBlocks(const RankView &view, const plan::Plan &plan,
                              const plan::RankProgram &program,
-                             const Load *largest)
-    : view_(view) {
+                             const Load *largest, const BlockTables &tables)
+    : tables_(&tables), view_(view) {
   collectFacts(plan, program, largest);
+  numberKeys(plan, program);
+  findLastByKey(plan, program);
   begins_.reserve(program.instructions.size() + 1);
   uses_.reserve(4 * program.instructions.size());
   begins_.push_back(0);
-  MicroBatch parameters;
-  parameters.present.assign(presentCount(), -1);
   for (int index = 0; index < program.count(); ++index) {
     const Instruction &i = program.instructions[index];
-    Current current = {index, i,
-                       isPerMicroBatch(i.op) ? microBatches_.at(i.microBatch)
-                                             : parameters};
-    for (const BlockRule &rule : blockRules(i.op))
-      add(current, rule);
-    if (current.microBatch.lastInstruction == index)
-      giveRest(current);
+    const BlockContext at = {view_, plan, i, microBatchOf(i)};
+    const Current current = {index, at, keyOf(at, false), keyOf(at, true)};
+    int taken = 0;
+    for (const BlockRule &rule : tables.rules(i.op))
+      add(current, rule, rule.is(BlockRule::Take) ? taken++ : -1);
+    giveRest(current);
     begins_.push_back(static_cast<int>(uses_.size()));
   }
+}
+
+const MicroBatchFacts &ProgramBlocks::microBatchOf(const Instruction &i) const {
+  return isPerMicroBatch(i.op) ? microBatches_.at(i.microBatch) : noMicroBatch_;
 }
 
 void ProgramBlocks::collectFacts(const plan::Plan &plan,
                                  const plan::RankProgram &program,
                                  const Load *largest) {
-  for (int index = 0; index < program.count(); ++index) {
-    const Instruction &i = program.instructions[index];
+  for (const Instruction &i : program.instructions) {
     if (!isPerMicroBatch(i.op))
       continue;
-    MicroBatch &microBatch = microBatches_[i.microBatch];
+    MicroBatchFacts &microBatch = microBatches_[i.microBatch];
     if (microBatch.layers.empty()) {
       microBatch.layers.resize(view_.layers());
-      microBatch.present.assign(presentCount(), -1);
       microBatch.load =
           largest ? *largest : loadOf(plan.microBatches[i.microBatch]);
     }
-    if (!exchangeOf(i.op).isMessage())
-      microBatch.lastInstruction = index;
-    Facts &facts = microBatch.layers[i.layer];
+    if (exchangeOf(i.op).isMessage())
+      continue;
+    MicroBatchFacts::LayerFacts &facts = microBatch.layers[i.layer];
     if (i.op == Instruction::FORWARD)
       facts.mode = i.recompute;
     facts.split |= i.op == Instruction::BACKWARD_INPUT;
@@ -116,106 +68,145 @@ void ProgramBlocks::collectFacts(const plan::Plan &plan,
   }
 }
 
-BlockName ProgramBlocks::nameOf(const Instruction &i, Operand operand) const {
-  const OperandRow &row = operands[static_cast<int>(operand)];
-  int key = kinds[static_cast<int>(row.kind)].key;
-  BlockName name = {row.kind};
-  if (key & Key::MicroBatch && isPerMicroBatch(i.op))
-    name.microBatch = i.microBatch;
-  if (key & Key::Layer)
-    name.layer = row.ofConsumer ? view_.model().consumerOf(i.layer) : i.layer;
+//===----------------------------------------------------------------------===//
+// Keys
+//===----------------------------------------------------------------------===//
+
+/// Numbers the values that the program has in each column, and lays out the cells of
+/// all keys that follow.
+void ProgramBlocks::numberKeys(const plan::Plan &plan,
+                               const plan::RankProgram &program) {
+  std::array<int, keyColumnCount> counts;
+  counts.fill(1); // number 0: no value
+  for (const Instruction &i : program.instructions) {
+    const BlockContext at = {view_, plan, i, microBatchOf(i)};
+    for (int column = 0; column < keyColumnCount; ++column)
+      for (bool ofConsumer : {false, true}) {
+        const int value = tables_->columns[column].value(at, ofConsumer);
+        std::vector<int> &numbers = numbers_[column];
+        if (value >= static_cast<int>(numbers.size()))
+          numbers.resize(value + 1, 0);
+        if (value >= 0 && numbers[value] == 0)
+          numbers[value] = counts[column]++;
+      }
+  }
+  int64_t end = 0;
+  for (size_t number = 0; number < tables_->kinds.size(); ++number) {
+    const BlockTables::Kind &kind = tables_->kinds[number];
+    Cells &cells = cells_.emplace_back();
+    cells.first = end;
+    int64_t size = 1;
+    for (int column = 0; column < keyColumnCount; ++column)
+      if (kind.has(column)) {
+        cells.strides[column] = size;
+        size *= counts[column];
+      }
+    end += size;
+    if (kind.life == BlockLife::ByKey)
+      byKey_.push_back(static_cast<BlockKind>(number));
+  }
+  present_.assign(end, -1);
+  operandOfKind_.assign(tables_->kinds.size(), -1);
+  for (int operand = operandCount - 1; operand >= 0; --operand)
+    operandOfKind_[static_cast<size_t>(tables_->operands[operand].kind)] =
+        operand;
+}
+
+ProgramBlocks::Key ProgramBlocks::keyOf(const BlockContext &at,
+                                        bool ofConsumer) const {
+  Key key;
+  for (int column = 0; column < keyColumnCount; ++column) {
+    const int value = tables_->columns[column].value(at, ofConsumer);
+    key.values[column] = value;
+    key.numbers[column] = value < 0 ? 0 : numbers_[column][value];
+  }
+  return key;
+}
+
+int64_t ProgramBlocks::cellOf(BlockKind kind, const Key &key) const {
+  const Cells &cells = cells_[static_cast<size_t>(kind)];
+  int64_t cell = cells.first;
+  for (int column = 0; column < keyColumnCount; ++column)
+    cell += cells.strides[column] * key.numbers[column];
+  return cell;
+}
+
+BlockName ProgramBlocks::nameOf(BlockKind kind, const Key &key) const {
+  BlockName name = {kind};
+  for (int column = 0; column < keyColumnCount; ++column)
+    if (tables_->kind(kind).has(column))
+      name.key[column] = key.values[column];
   return name;
 }
 
-int64_t ProgramBlocks::keptBytes(const Current &current, int layer) const {
-  const MicroBatch &m = current.microBatch;
-  if (layer < 0)
-    return 0; // the loss is a result of the machine
-  // What goes to the next stage; an input comes to the first one alone.
-  if (!view_.hasLayer(layer))
-    return current.i.op == Instruction::LOAD ? 0
-                                             : view_.inputBytes(layer, m.load);
-  if (m.layers[layer].evaluated)
-    return view_.inputBytes(layer, m.load);
-  return view_.keptBytes(layer, m.layers[layer].mode, m.load);
-}
-
-int64_t ProgramBlocks::lateBytes(const Current &current, int layer) const {
-  const MicroBatch &m = current.microBatch;
-  const Facts &facts = m.layers[layer];
-  return view_.lateBytes(layer, facts.mode,
-                         facts.split && current.i.op != Instruction::FORWARD,
-                         m.load);
-}
-
-/// 0: there is no such block.
-int64_t ProgramBlocks::bytesOf(const Current &current,
-                               const BlockName &name) const {
-  const Instruction &i = current.i;
-  const Load &load = current.microBatch.load;
-  int layer = name.layer;
-  switch (name.kind) {
-#define DYNA_BLOCK_KIND(name, text, key, bytes)                                \
-  case BlockKind::name:                                                        \
-    return bytes;
-#include "runtime/plan/program/BlockKinds.def"
+void ProgramBlocks::findLastByKey(const plan::Plan &plan,
+                                  const plan::RankProgram &program) {
+  if (byKey_.empty())
+    return;
+  lastOfKey_.assign(present_.size(), -1);
+  for (int index = 0; index < program.count(); ++index) {
+    const Instruction &i = program.instructions[index];
+    if (exchangeOf(i.op).isMessage())
+      continue;
+    const Key key = keyOf({view_, plan, i, microBatchOf(i)}, false);
+    for (BlockKind kind : byKey_)
+      lastOfKey_[cellOf(kind, key)] = index;
   }
-  return 0;
 }
 
-/// A list has room for the kinds of every layer, and of none.
-size_t ProgramBlocks::presentCount() const {
-  return static_cast<size_t>(view_.layers() + 1) * kindCount;
+bool ProgramBlocks::isLastOfKey(const Current &current, BlockKind kind,
+                                const Key &key) const {
+  return tables_->kind(kind).life == BlockLife::ByKey &&
+         lastOfKey_[cellOf(kind, key)] == current.index;
 }
 
-int &ProgramBlocks::present(MicroBatch &microBatch,
-                            const BlockName &name) const {
-  return microBatch.present[static_cast<size_t>(name.layer + 1) * kindCount +
-                            static_cast<size_t>(name.kind)];
-}
+//===----------------------------------------------------------------------===//
+// Uses
+//===----------------------------------------------------------------------===//
 
-void ProgramBlocks::add(const Current &current, const BlockRule &rule) {
-  const Instruction &i = current.i;
+void ProgramBlocks::add(const Current &current, const BlockRule &rule,
+                        int placeIndex) {
+  const BlockTables::OperandRow &row = tables_->operand(rule.operand);
+  const Key &key = row.ofConsumer ? current.consumer : current.own;
   BlockUse use;
-  use.name = nameOf(i, rule.operand);
+  use.name = nameOf(row.kind, key);
   use.operand = rule.operand;
-  use.bytes = bytesOf(current, use.name);
+  use.bytes = tables_->kind(row.kind).bytes(current.at, use.name);
   if (use.bytes <= 0)
     return;
-  int &present = this->present(current.microBatch, use.name);
+  int &present = present_[cellOf(row.kind, key)];
   use.takes = rule.is(BlockRule::Take) &&
               !(rule.is(BlockRule::IfAbsent) && present >= 0);
-  use.gives = rule.is(BlockRule::Give) ||
-              (isOfMicroBatch(use.name.kind) &&
-               current.microBatch.lastInstruction == current.index);
+  use.gives = rule.is(BlockRule::Give) || isLastOfKey(current, row.kind, key);
   use.writes = rule.is(BlockRule::Write);
   use.isThereAlready = use.takes && present >= 0;
   if (use.takes) {
+    use.placeIndex = placeIndex;
     present = static_cast<int>(blocks_.size());
-    int64_t place = i.places[placeIndex(i.op, rule.operand)];
-    blocks_.push_back(
-        {use.name, use.bytes, place, current.index, current.index});
+    blocks_.push_back({use.name, use.bytes, current.at.i.places[placeIndex],
+                       current.index, current.index});
   }
   use.block = present;
-  if (present >= 0)
+  if (present >= 0) {
+    // Another micro-batch may have taken it, for all that share it.
+    use.bytes = blocks_[present].bytes;
     blocks_[present].last = current.index;
+  }
   if (use.gives)
     present = -1;
   uses_.push_back(use);
 }
 
-/// Behind the last instruction of a micro-batch: what is of it alone and its row
-/// does not name.
+/// Gives back what ends with the instruction's key and its row does not name.
 void ProgramBlocks::giveRest(const Current &current) {
-  for (int operand = 0; operand < operandCount; ++operand) {
+  for (BlockKind kind : byKey_) {
+    int &present = present_[cellOf(kind, current.own)];
+    if (present < 0 || !isLastOfKey(current, kind, current.own))
+      continue;
     BlockUse use;
-    use.name = {operands[operand].kind, current.i.microBatch};
-    if (!isOfMicroBatch(use.name.kind))
-      continue;
-    int &present = this->present(current.microBatch, use.name);
-    if (present < 0)
-      continue;
-    use.operand = static_cast<Operand>(operand);
+    use.name = blocks_[present].name;
+    use.operand =
+        static_cast<Operand>(operandOfKind_[static_cast<size_t>(kind)]);
     use.bytes = blocks_[present].bytes;
     use.block = present;
     use.gives = true;

@@ -2,44 +2,24 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rank's program has a table of blocks: what each is, how large, where it lies
-// and from which instruction to which it is there, and for each instruction the
-// numbers in it of the blocks that it uses. Plans do not hold it: it follows from
-// the program, the model and Instructions.def. It is made once and is what
-// placement, proof, memory check and reports go by.
+// A table of the blocks of a rank's program: name, bytes, place, and the first and
+// last instruction that use each. Also lists the blocks that each instruction uses.
+// Plans do not hold this table: it follows from the program, the model and the tables
+// of kinds (BlockTables.h). Placement, verification, the executor's memory check and
+// reports use it. None of them assumes that a block ends with a micro-batch.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DYNA_RUNTIME_PLAN_PROGRAMBLOCKS_H
 #define DYNA_RUNTIME_PLAN_PROGRAMBLOCKS_H
 
-#include "runtime/plan/graph/RankView.h"
-#include "runtime/plan/program/InstructionTable.h"
+#include "runtime/plan/graph/BlockTables.h"
 
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
 namespace dyna {
-
-enum class BlockKind {
-#define DYNA_BLOCK_KIND(name, ...) name,
-#include "runtime/plan/program/BlockKinds.def"
-};
-const char *blockKindName(BlockKind kind);
-
-/// What a block is of; -1 for what its kind has not.
-struct BlockName {
-  BlockKind kind = BlockKind::Kept;
-  int microBatch = -1;
-  int layer = -1;
-
-  bool operator==(const BlockName &o) const {
-    return kind == o.kind && microBatch == o.microBatch && layer == o.layer;
-  }
-};
-/// "kept block of layer 3 micro-batch 1".
-std::string describeBlock(const BlockName &name);
 
 struct Block {
   BlockName name;
@@ -49,14 +29,15 @@ struct Block {
   int last = 0;  ///< the last one that uses it
 };
 
-/// What one instruction does with one block.
+/// Use of a block by one instruction.
 struct BlockUse {
   BlockName name;
   Operand operand;
   int64_t bytes = 0;
-  /// In the table; -1 for what is not there when it is used: then the program is
-  /// wrong, as it is where a block is taken that is still there.
+  /// Index in the table; -1 if the block is not alive. The program is wrong then, and
+  /// also if it takes a block that is alive already.
   int block = -1;
+  int placeIndex = -1; ///< index in `places` of a block that is taken
   bool takes = false, gives = false, writes = false;
   bool isThereAlready = false;
 };
@@ -68,13 +49,16 @@ std::vector<std::vector<int>> microBatchesOfReplicas(const plan::Plan &plan,
 
 class ProgramBlocks {
 public:
-  /// Layers and micro-batches of all instructions must be in range. `view` must
-  /// outlive this object. With `largest`, every micro-batch has that load instead of
-  /// its own. Linear in the number of instructions.
+  /// Layers and micro-batches of all instructions must be in range. `view` and
+  /// `tables` must outlive this object. With `largest`, every micro-batch has that
+  /// load instead of its own. Linear in the number of instructions, beside the number
+  /// of possible keys.
   ProgramBlocks(const RankView &view, const plan::Plan &plan,
-                const plan::RankProgram &program,
-                const Load *largest = nullptr);
+                const plan::RankProgram &program, const Load *largest = nullptr,
+                const BlockTables &tables = BlockTables::standard());
 
+  /// Tables that the blocks follow from.
+  const BlockTables &tables() const { return *tables_; }
   const std::vector<Block> &blocks() const { return blocks_; }
 
   struct Uses {
@@ -107,45 +91,55 @@ public:
   }
 
 private:
-  struct Facts {
-    plan::Recompute mode = plan::RECOMPUTE_NONE;
-    bool split = false;
-    bool evaluated = false;
+  /// Values of an operand in the columns, and the cells of their keys.
+  struct Key {
+    KeyValues values = noKey;
+    std::array<int, keyColumnCount> numbers = {}; ///< 0: no value
   };
-  struct MicroBatch {
-    Load load;
-    int lastInstruction = -1; ///< that is no message
-    std::vector<Facts> layers;
-    /// The numbers of the blocks that are there, -1 for those that are not;
-    /// while the table is made.
-    std::vector<int> present;
+  /// Cells of a kind: one for each possible key.
+  struct Cells {
+    int64_t first = 0;
+    std::array<int64_t, keyColumnCount> strides = {}; ///< 0: not in its key
   };
-  /// The instruction whose uses are being worked out.
+  /// The instruction whose uses are computed.
   struct Current {
     int index;
-    const plan::Instruction &i;
-    MicroBatch &microBatch; ///< its own, or that of all parameters
+    const BlockContext &at;
+    Key own, consumer;
   };
-  const Facts &facts(int microBatch, int layer) const {
+  const MicroBatchFacts::LayerFacts &facts(int microBatch, int layer) const {
     return microBatches_.at(microBatch).layers[layer];
   }
+  const MicroBatchFacts &microBatchOf(const plan::Instruction &i) const;
   void collectFacts(const plan::Plan &plan, const plan::RankProgram &program,
                     const Load *largest);
-  BlockName nameOf(const plan::Instruction &i, Operand operand) const;
-  int64_t bytesOf(const Current &current, const BlockName &name) const;
-  int64_t keptBytes(const Current &current, int layer) const;
-  int64_t lateBytes(const Current &current, int layer) const;
-  void add(const Current &current, const BlockRule &rule);
+  void numberKeys(const plan::Plan &plan, const plan::RankProgram &program);
+  void findLastByKey(const plan::Plan &plan, const plan::RankProgram &program);
+  Key keyOf(const BlockContext &at, bool ofConsumer) const;
+  int64_t cellOf(BlockKind kind, const Key &key) const;
+  BlockName nameOf(BlockKind kind, const Key &key) const;
+  bool isLastOfKey(const Current &current, BlockKind kind,
+                   const Key &key) const;
+  void add(const Current &current, const BlockRule &rule, int placeIndex);
   void giveRest(const Current &current);
-  size_t presentCount() const;
-  int &present(MicroBatch &microBatch, const BlockName &name) const;
 
+  const BlockTables *tables_;
   const RankView &view_;
   /// Those that the program names: a plan has the micro-batches of all replicas.
-  std::unordered_map<int, MicroBatch> microBatches_;
+  std::unordered_map<int, MicroBatchFacts> microBatches_;
+  const MicroBatchFacts noMicroBatch_; ///< of instructions on parameters
   std::vector<Block> blocks_;
   std::vector<BlockUse> uses_;
   std::vector<int> begins_; ///< of each instruction's uses
+
+  // Used while the table is made.
+  /// Numbers of values by column and value, from 1; 0: the program has no such value.
+  std::array<std::vector<int>, keyColumnCount> numbers_;
+  std::vector<Cells> cells_;       ///< by kind
+  std::vector<int> present_;       ///< block that is alive, by cell; -1: none
+  std::vector<BlockKind> byKey_;   ///< kinds that end by their keys
+  std::vector<int> lastOfKey_;     ///< by cell, of kinds that end by their keys
+  std::vector<int> operandOfKind_; ///< the first operand of each kind
 };
 
 } // namespace dyna

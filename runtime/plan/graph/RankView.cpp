@@ -5,6 +5,7 @@
 #include "runtime/plan/graph/RankView.h"
 
 #include "runtime/abi/Collectives.h"
+#include "runtime/plan/program/InstructionTable.h"
 
 #include <algorithm>
 
@@ -75,17 +76,25 @@ int64_t RankView::rowsOf(const plan::TensorSpec &spec, const Load &load) const {
                                                   : wholeRows(spec, load);
 }
 
-/// Returns the bytes of one row of the layer's input.
-static int64_t inputRowBytes(const plan::LayerKind &kind) {
-  const plan::TensorSpec &input = inputOf(kind);
+int RankView::layerOf(const plan::Instruction &instruction) const {
+  return exchangeOf(instruction.op).isMessage()
+             ? model_->edge(edgeOf(instruction)).consumer
+             : instruction.layer;
+}
+
+/// Returns the bytes of one row of a tensor.
+static int64_t rowBytes(const plan::TensorSpec &input) {
   int64_t bytes = elementBytes(input.type());
   for (int64_t size : input.shape())
     bytes *= size;
   return bytes;
 }
 
-int64_t RankView::messageBytes(int layer, const Load &load) const {
-  return inputRowBytes(kind(layer)) * rowsOf(inputOf(kind(layer)), load);
+int64_t RankView::messageBytes(int edge, const Load &load) const {
+  const Edge &carrier = model_->edge(edge);
+  const plan::TensorSpec &carried =
+      kind(carrier.consumer).inputs(carrier.input);
+  return rowBytes(carried) * rowsOf(carried, load);
 }
 
 /// A rank with fewer rows of a part has the memory of the first rank, which has the
@@ -98,7 +107,7 @@ int64_t RankView::gradientBytes(int layer, const Load &load) const {
   const int64_t rows = input.rows() == plan::TensorSpec::TQ_PART
                            ? dyna_part_size(all, part_.tp, 0)
                            : all;
-  return dyna_align_block(inputRowBytes(kind(layer)) * dyna_round_rows(rows));
+  return dyna_align_block(rowBytes(input) * dyna_round_rows(rows));
 }
 
 int64_t RankView::keptBytes(int layer, plan::Recompute mode,

@@ -63,8 +63,12 @@ public:
     return part_.firstLayer <= layer && layer < part_.endLayer;
   }
   /// The layer whose output is the loss, and the one that takes token ids.
-  bool givesLoss(int layer) const { return model_->consumerOf(layer) < 0; }
-  bool takesTokens(int layer) const { return model_->producerOf(layer) < 0; }
+  bool givesLoss(int layer) const { return model_->outputsOf(layer).empty(); }
+  bool takesTokens(int layer) const {
+    return model_->edge(model_->inputsOf(layer).front()).producer < 0;
+  }
+  /// Layer that an instruction works for. For a message, the consumer of its edge.
+  int layerOf(const plan::Instruction &instruction) const;
   const plan::Layer &layer(int index) const { return model_->layer(index); }
   /// As it is compiled for this rank.
   const plan::LayerKind &kind(int layer) const {
@@ -157,9 +161,9 @@ public:
   /// Returns the queries of this rank where they are dealt to the tensor-parallel
   /// ranks.
   int64_t partTokens(const Load &load) const;
-  /// Returns the bytes of the layer's input without rounding, as they are sent between
-  /// stages.
-  int64_t messageBytes(int layer, const Load &load) const;
+  /// Returns the bytes of what an edge carries without rounding, as they are sent
+  /// between stages.
+  int64_t messageBytes(int edge, const Load &load) const;
   /// Returns the bytes of the gradient of the layer's input; 0 for the first layer,
   /// which takes token ids.
   int64_t gradientBytes(int layer, const Load &load) const;

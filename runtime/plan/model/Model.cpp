@@ -27,12 +27,30 @@ uint64_t manifestHash(const plan::Manifest &manifest) {
 
 StatusOr<Model> Model::create(plan::Manifest manifest) {
   DYNA_RETURN_IF_ERROR(checkManifest(manifest));
+  return unchecked(std::move(manifest));
+}
+
+void Model::addEdges() {
+  inputs_.resize(layers());
+  outputs_.resize(layers());
+  for (int l = 0; l < layers(); ++l) {
+    const auto &producers = layer(l).producers();
+    edges_.push_back({producers.empty() ? -1 : producers.Get(0), l, 0});
+  }
+  for (int l = 0; l < layers(); ++l)
+    for (int input = 1; input < layer(l).producers_size(); ++input)
+      edges_.push_back({layer(l).producers(input), l, input});
+  for (int e = 0; e < edges(); ++e) {
+    inputs_[edges_[e].consumer].push_back(e);
+    if (edges_[e].producer >= 0)
+      outputs_[edges_[e].producer].push_back(e);
+  }
+}
+
+Model Model::unchecked(plan::Manifest manifest) {
   Model model;
   model.manifest_ = std::move(manifest);
-  model.consumers_.assign(model.layers(), -1);
-  for (int l = 0; l < model.layers(); ++l)
-    for (int producer : model.layer(l).producers())
-      model.consumers_[producer] = l;
+  model.addEdges();
   model.elements_.assign(model.parameters(), 1);
   for (int p = 0; p < model.parameters(); ++p)
     for (int64_t size : model.parameter(p).shape())

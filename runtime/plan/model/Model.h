@@ -32,9 +32,20 @@ uint64_t manifestHash(const plan::Manifest &manifest);
 /// together. The message names the offending entry.
 Status checkManifest(const plan::Manifest &manifest);
 
+/// A value that a layer takes: the output of another layer, or token ids. Messages
+/// carry the activation to the consumer, and its gradient back to the producer.
+struct Edge {
+  int producer = -1; ///< layer; -1 for token ids
+  int consumer = 0;  ///< layer
+  int input = 0;     ///< index among the consumer's inputs
+};
+
 class Model {
 public:
   static StatusOr<Model> create(plan::Manifest manifest);
+  /// Builds a model without `checkManifest`. For tests of graphs that are no chain:
+  /// every producer must be an earlier layer.
+  static Model unchecked(plan::Manifest manifest);
   /// From the serialised message.
   static StatusOr<Model> parse(const void *data, int64_t bytes);
 
@@ -51,14 +62,14 @@ public:
     return manifest_.kinds(manifest_.layers(layer).kind());
   }
 
-  /// The layer whose output a layer takes, -1 for token ids; and the one that
-  /// takes its output, -1 for the loss. Both are one, as long as a model is a
-  /// chain (checkManifest).
-  int producerOf(int layer) const {
-    const auto &producers = manifest_.layers(layer).producers();
-    return producers.empty() ? -1 : producers.Get(0);
-  }
-  int consumerOf(int layer) const { return consumers_[layer]; }
+  /// Edges of the graph of layers. Edge l is the first input of layer l. Further inputs
+  /// follow, in the order of the layers. A chain (checkManifest) has no further inputs.
+  int edges() const { return static_cast<int>(edges_.size()); }
+  const Edge &edge(int index) const { return edges_[index]; }
+  /// Edges that a layer takes, by input.
+  const std::vector<int> &inputsOf(int layer) const { return inputs_[layer]; }
+  /// Edges that carry a layer's output. None carries the loss.
+  const std::vector<int> &outputsOf(int layer) const { return outputs_[layer]; }
 
   int parameters() const { return manifest_.parameters_size(); }
   const plan::Parameter &parameter(int index) const {
@@ -95,9 +106,11 @@ public:
 
 private:
   Model() = default;
+  void addEdges();
 
   plan::Manifest manifest_;
-  std::vector<int> consumers_;
+  std::vector<Edge> edges_;
+  std::vector<std::vector<int>> inputs_, outputs_; ///< edges, by layer
   std::vector<int64_t> elements_;
   std::vector<plan::ElementType> computeTypes_;
 };

@@ -135,8 +135,9 @@ struct ExchangeOp {
            kind == ExchangeKind::GradientSwitch;
   }
   constexpr bool isGradient() const { return kind == ExchangeKind::Gradient; }
-  /// Distance of the other end of a message in stages: 1 or -1.
-  constexpr int stagesOn() const { return sends != isGradient() ? 1 : -1; }
+  /// Returns true if the other end of a message is the stage of the edge's consumer,
+  /// false if it is that of the producer.
+  constexpr bool isTowardsConsumer() const { return sends != isGradient(); }
 };
 
 const char *instructionName(plan::Instruction::Op op);
@@ -166,6 +167,9 @@ inline bool isCompute(plan::Instruction::Op op) {
 inline bool namesLayer(plan::Instruction::Op op) {
   return hasField(op, Field::Layer);
 }
+/// Returns the edge of a message (Model::edge). Files and IR have it as `layer`,
+/// because edge l is the first input of layer l.
+inline int edgeOf(const plan::Instruction &message) { return message.layer; }
 /// Returns a text for messages and traces, such as "FORWARD layer 3 micro-batch 1".
 std::string describeInstruction(const plan::Instruction &instruction);
 

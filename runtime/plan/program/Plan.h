@@ -88,8 +88,8 @@ struct Instruction {
   Op op = OP_UNKNOWN;
   /// Mode of FORWARD and RECOMPUTE.
   Recompute recompute = RECOMPUTE_NONE;
-  /// The layer. For a message, the first layer of the later stage: its input, or the
-  /// gradient of its input, is sent.
+  /// The layer. For a message, the edge whose activation or gradient is sent
+  /// (`edgeOf` in InstructionTable.h).
   int layer = 0;
   int microBatch = 0;
   /// Phase and bucket of a switch (StepPlan.h). The switch leads to or from the graph

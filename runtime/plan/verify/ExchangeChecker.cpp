@@ -82,7 +82,7 @@ private:
       const Instruction &y = at(b, right[k].instruction);
       ExchangeOp p = exchangeOf(x.op), q = exchangeOf(y.op);
       if (p.sends == q.sends || p.kind != q.kind ||
-          x.microBatch != y.microBatch || x.layer != y.layer) {
+          x.microBatch != y.microBatch || edgeOf(x) != edgeOf(y)) {
         std::string oneEnd = atRank(a, left[k].instruction);
         std::string otherEnd = atRank(b, right[k].instruction);
         // What both send, or both receive, neither comes to.
@@ -227,7 +227,7 @@ std::string describeAt(const ExecutableGraph &graph, const plan::Plan &plan,
   std::string what = describeInstruction(i);
   if (ExchangeOp op = exchangeOf(i.op); op.isMessage())
     what += formatText(" %s rank %d", op.sends ? "to" : "from",
-                       graph.peerOf(rank, op.stagesOn()));
+                       graph.peerOf(rank, edgeOf(i), op.isTowardsConsumer()));
   return formatText("rank %d instruction %d (%s)", rank, index, what);
 }
 

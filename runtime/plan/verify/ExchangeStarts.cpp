@@ -123,10 +123,11 @@ private:
   }
 
   void collectMessage(int rank, int index) {
-    ExchangeOp op = exchangeOf(at(rank, index).op);
+    const Instruction &i = at(rank, index);
+    ExchangeOp op = exchangeOf(i.op);
     if (!op.starts)
       return;
-    int peer = graph_.peerOf(rank, op.stagesOn());
+    int peer = graph_.peerOf(rank, edgeOf(i), op.isTowardsConsumer());
     auto [found, isNew] = ends_.insert({peer, {}});
     if (isNew)
       found->second =

@@ -17,7 +17,8 @@ Status MemoryChecker::step(int index, const Instruction &i) {
   // operands are all alive while it runs.
   for (const BlockUse &use : blocks_.uses(index))
     if (use.block < 0)
-      return refuse(PlanRule::There, "the " + describeBlock(use.name) +
+      return refuse(PlanRule::There, "the " +
+                                         blocks_.tables().describe(use.name) +
                                          " is used but is not there");
   for (const BlockUse &use : blocks_.uses(index))
     if (use.takes)
@@ -31,10 +32,11 @@ Status MemoryChecker::step(int index, const Instruction &i) {
 Status MemoryChecker::finish() const {
   if (alive_.empty())
     return Status::ok();
-  return refuse(
-      PlanRule::There,
-      "the " + describeBlock(blocks_.blocks()[alive_.begin()->second].name) +
-          " is never given back");
+  return refuse(PlanRule::There,
+                "the " +
+                    blocks_.tables().describe(
+                        blocks_.blocks()[alive_.begin()->second].name) +
+                    " is never given back");
 }
 
 /// Places are said of what is taken, and of nothing else.
@@ -42,7 +44,7 @@ Status MemoryChecker::checkPlaces(int index, const Instruction &i) const {
   unsigned taken = 0;
   for (const BlockUse &use : blocks_.uses(index))
     if (use.takes)
-      taken |= 1u << placeIndex(i.op, use.operand);
+      taken |= 1u << use.placeIndex;
   for (int place = 0; place < Instruction::maxTaken; ++place)
     if (i.places[place] != plan::noPlace && !(taken >> place & 1)) {
       const TakenOperands operands = takenBy(i.op);
@@ -59,25 +61,26 @@ Status MemoryChecker::checkPlaces(int index, const Instruction &i) const {
 Status MemoryChecker::take(const BlockUse &use) {
   int64_t begin = blocks_.blocks()[use.block].place;
   if (use.isThereAlready)
-    return refuse(PlanRule::There,
-                  "the " + describeBlock(use.name) + " is taken twice");
+    return refuse(PlanRule::There, "the " +
+                                       blocks_.tables().describe(use.name) +
+                                       " is taken twice");
   if (begin == plan::noPlace)
     return refuse(PlanRule::There,
                   formatText("the %s has no place: it needs '%s'",
-                             describeBlock(use.name),
+                             blocks_.tables().describe(use.name),
                              operandName(use.operand)));
   if (begin < 0 || begin % DYNA_BLOCK_ALIGNMENT != 0)
     return refuse(PlanRule::There,
                   formatText("the %s lies at offset %d, which is negative or "
                              "not a multiple of %d",
-                             describeBlock(use.name), begin,
+                             blocks_.tables().describe(use.name), begin,
                              DYNA_BLOCK_ALIGNMENT));
   if (use.bytes > bytes_ || begin > bytes_ - use.bytes)
     return refuse(PlanRule::Fits,
                   formatText("the %s, %d bytes at offset %d, ends past the "
                              "region of %d bytes",
-                             describeBlock(use.name), use.bytes, begin,
-                             bytes_));
+                             blocks_.tables().describe(use.name), use.bytes,
+                             begin, bytes_));
   auto next = alive_.lower_bound(begin);
   if (next != alive_.end() && next->first < begin + use.bytes)
     return overlap(use, begin, next->second);
@@ -95,8 +98,8 @@ Status MemoryChecker::overlap(const BlockUse &use, int64_t place,
   return refuse(PlanRule::Apart,
                 formatText("the %s at offset %d overlaps the %s at offset "
                            "%d, which is in use",
-                           describeBlock(use.name), place,
-                           describeBlock(block.name), block.place));
+                           blocks_.tables().describe(use.name), place,
+                           blocks_.tables().describe(block.name), block.place));
 }
 
 } // namespace dyna

@@ -34,16 +34,17 @@ private:
     bool weightDone = false;
     bool freed = false;
   };
-  /// Of a message: 0, 1 started, 2 waited for.
+  /// Messages of one edge: 0: not started, 1: started, 2: waited for.
   struct Messages {
-    int received = 0, sent = 0;
+    int activation = 0, gradient = 0;
   };
   struct Progress {
     bool loaded = false;
     bool evaluates = false;
     int forward = 0;  ///< the next layer of forward
     int backward = 0; ///< the next layer of backward, counting down
-    Messages activation, gradient;
+    std::vector<Messages>
+        messages; ///< of incoming edges, then of outgoing ones
     std::vector<LayerState> layers;
   };
   /// State of the exchange of a layer's shared parameters.
@@ -73,8 +74,9 @@ private:
   Status checkGathered(int layer) const;
   Status checkNotGathering(int layer) const;
   Status checkGradients(const Instruction &i) const;
-  bool receives() const { return view_.firstLayer() > 0; }
-  bool sends() const { return view_.endLayer() < view_.layers(); }
+  void collectEdges();
+  Status checkReceived(const Progress &progress, int layer, bool isGradient,
+                       const char *what) const;
   Progress &progress(const Instruction &i) {
     return progress_.at(i.microBatch);
   }
@@ -88,6 +90,8 @@ private:
   const Part part_;
   std::unordered_map<int, Progress> progress_;
   std::vector<Parameters> parameters_; ///< by layer
+  /// Edges of this rank's layers whose producer, or consumer, is on another stage.
+  std::vector<int> incoming_, outgoing_;
   bool combined_ = false;
   bool updating_ = false;
 };
@@ -96,11 +100,28 @@ ProgramOrder::ProgramOrder(const RankView &view,
                            const std::vector<int> &microBatches, Part part)
     : view_(view), microBatches_(microBatches), part_(part),
       parameters_(view.layers()) {
+  collectEdges();
   for (int m : microBatches) {
     Progress &progress = progress_[m];
     progress.forward = view.firstLayer();
     progress.backward = view.endLayer() - 1;
     progress.layers.resize(view.layers());
+    progress.messages.resize(incoming_.size() + outgoing_.size());
+  }
+}
+
+void ProgramOrder::collectEdges() {
+  const Model &model = view_.model();
+  for (int e = 0; e < model.edges(); ++e) {
+    const Edge &edge = model.edge(e);
+    if (edge.producer < 0)
+      continue;
+    const bool produces = view_.hasLayer(edge.producer);
+    const bool consumes = view_.hasLayer(edge.consumer);
+    if (consumes && !produces)
+      incoming_.push_back(e);
+    if (produces && !consumes)
+      outgoing_.push_back(e);
   }
 }
 
@@ -170,8 +191,8 @@ Status ProgramOrder::forward(const Instruction &i) {
   bool evaluates = i.op == Instruction::EVALUATE;
   if (!progress.loaded)
     return refuse(PlanRule::Ordered, "not loaded yet");
-  if (receives() && progress.activation.received < 2)
-    return refuse(PlanRule::Ordered, "its input has not been received yet");
+  DYNA_RETURN_IF_ERROR(checkReceived(progress, i.layer, false,
+                                     "its input has not been received yet"));
   if (progress.forward > view_.firstLayer() && progress.evaluates != evaluates)
     return refuse(PlanRule::Ordered,
                   "a micro-batch is either trained on or evaluated");
@@ -214,9 +235,9 @@ Status ProgramOrder::backward(const Instruction &i) {
                                  ? 0
                                  : progress.forward - view_.firstLayer(),
                              view_.endLayer() - view_.firstLayer()));
-  if (sends() && progress.gradient.received < 2)
-    return refuse(PlanRule::Ordered,
-                  "the gradient of its output has not been received yet");
+  DYNA_RETURN_IF_ERROR(
+      checkReceived(progress, i.layer, true,
+                    "the gradient of its output has not been received yet"));
   if (i.layer != progress.backward)
     return refuse(PlanRule::Ordered,
                   progress.backward < view_.firstLayer()
@@ -252,34 +273,57 @@ Status ProgramOrder::free(const Instruction &i) {
   return Status::ok();
 }
 
+/// All that the layer takes from other stages has come: its inputs, or the gradients of
+/// its outputs.
+Status ProgramOrder::checkReceived(const Progress &progress, int layer,
+                                   bool isGradient, const char *what) const {
+  const Model &model = view_.model();
+  const std::vector<int> &edges = isGradient ? outgoing_ : incoming_;
+  const size_t first = isGradient ? incoming_.size() : 0;
+  for (size_t k = 0; k < edges.size(); ++k) {
+    const Edge &edge = model.edge(edges[k]);
+    const Messages &messages = progress.messages[first + k];
+    if ((isGradient ? edge.producer : edge.consumer) == layer &&
+        (isGradient ? messages.gradient : messages.activation) < 2)
+      return refuse(PlanRule::Ordered, what);
+  }
+  return Status::ok();
+}
+
 Status ProgramOrder::message(const Instruction &i) {
   ExchangeOp op = exchangeOf(i.op);
   Progress &progress = this->progress(i);
-  // An activation goes to the next stage, a gradient comes from there.
-  bool next = op.stagesOn() > 0;
-  int boundary = next ? view_.endLayer() : view_.firstLayer();
-  if (boundary == (next ? view_.layers() : 0))
-    return refuse(PlanRule::Ordered, next
+  // An activation goes to the consumer's stage, a gradient comes from there.
+  const bool isOutgoing = op.isTowardsConsumer();
+  const std::vector<int> &edges = isOutgoing ? outgoing_ : incoming_;
+  if (edges.empty())
+    return refuse(PlanRule::Ordered, isOutgoing
                                          ? "there is no stage behind this one"
                                          : "there is no stage before this one");
-  if (i.layer != boundary)
-    return refuse(
-        PlanRule::Ordered,
-        formatText("at this end of the stage lies layer %d", boundary));
-  Messages &messages =
-      op.isGradient() ? progress.gradient : progress.activation;
-  int &stage = op.sends ? messages.sent : messages.received;
-  if (stage != (op.starts ? 0 : 1))
+  const auto found = std::find(edges.begin(), edges.end(), edgeOf(i));
+  if (found == edges.end()) {
+    std::string known;
+    for (int edge : edges)
+      known += formatText("%s%d", known.empty() ? "" : " or ", edge);
+    return refuse(PlanRule::Ordered,
+                  formatText("at this end of the stage lies layer %s", known));
+  }
+  const size_t index =
+      found - edges.begin() + (isOutgoing ? incoming_.size() : 0);
+  Messages &messages = progress.messages[index];
+  int &state = op.isGradient() ? messages.gradient : messages.activation;
+  if (state != (op.starts ? 0 : 1))
     return refuse(PlanRule::Ordered, op.starts ? "started twice"
-                                     : stage == 0
+                                     : state == 0
                                          ? "waited for before it is started"
                                          : "waited for twice");
-  ++stage;
+  ++state;
+  const Edge &edge = view_.model().edge(edgeOf(i));
   if (op.sends && op.starts && !op.isGradient() &&
-      progress.forward != view_.endLayer())
+      progress.forward <= edge.producer)
     return refuse(PlanRule::Ordered, "sent before its forward");
   if (op.sends && op.starts && op.isGradient() &&
-      progress.backward >= view_.firstLayer())
+      progress.backward >= edge.consumer)
     return refuse(PlanRule::Ordered, "sent before its backward");
   return Status::ok();
 }
@@ -491,17 +535,19 @@ Status ProgramOrder::finishMicroBatch(int m) const {
                                "never freed",
                                l, m));
   }
-  if (sends() && progress.activation.sent < 2)
-    return refuse(
-        PlanRule::Ordered,
-        formatText("micro-batch %d: its activation is not sent, or the "
-                   "send is never waited for",
-                   m));
-  if (receives() && trains && progress.gradient.sent < 2)
-    return refuse(PlanRule::Ordered,
-                  formatText("micro-batch %d: its gradient is not sent, or the "
-                             "send is never waited for",
-                             m));
+  for (size_t k = 0; k < outgoing_.size(); ++k)
+    if (progress.messages[incoming_.size() + k].activation < 2)
+      return refuse(
+          PlanRule::Ordered,
+          formatText("micro-batch %d: its activation is not sent, or the "
+                     "send is never waited for",
+                     m));
+  for (size_t k = 0; k < incoming_.size() && trains; ++k)
+    if (progress.messages[k].gradient < 2)
+      return refuse(PlanRule::Ordered,
+                    formatText("micro-batch %d: its gradient is not sent, or "
+                               "the send is never waited for",
+                               m));
   return Status::ok();
 }
 

@@ -202,14 +202,15 @@ Status checkInstructions(const RankView &view, const plan::Plan &plan,
       if (value == 0 && needsField(i.op, field))
         return bad(formatText(" needs '%s'", fieldName(field)));
     }
-    if (i.layer < 0 || i.layer >= view.layers())
-      return bad(formatText(": there are %d layers", view.layers()));
+    const bool isMessage = exchangeOf(i.op).isMessage();
+    const int layers = isMessage ? view.model().edges() : view.layers();
+    if (i.layer < 0 || i.layer >= layers)
+      return bad(formatText(": there are %d layers", layers));
     if (hasField(i.op, Field::Parameter) && view.hasLayer(i.layer) &&
         (i.parameter < 0 ||
          i.parameter > view.layer(i.layer).parameters_size()))
       return bad(formatText(": its layer has %d parameters",
                             view.layer(i.layer).parameters_size()));
-    bool isMessage = exchangeOf(i.op).isMessage();
     if (namesLayer(i.op) && !isMessage && !view.hasLayer(i.layer))
       return bad(formatText(": this rank has layers %d to %d",
                             view.firstLayer(), view.endLayer() - 1));

@@ -15,8 +15,8 @@
 //   mini-batch. There are at most `maxMicroBatches`;
 // - (P3) either every micro-batch passes every layer of every stage forward and
 //   backward, or every micro-batch is evaluated by every layer: exactly once
-//   and in order; what crosses between stages is sent after it was made and
-//   used after it was received;
+//   and in order; what an edge carries between stages is sent after its producer
+//   has made it, and its consumer uses it after it was received;
 // - (P4) recomputation happens before backward where forward did not keep all,
 //   and only there;
 // - (P5) all parameters are updated once, after all micro-batches have given
@@ -33,7 +33,7 @@
 //   step has no places of one (StepMemory.h);
 // - (P7) blocks alive at one time do not overlap;
 // - (P8) each rank's region fits the limit;
-// - (P9) every send has one receive of the same message: direction, layer and
+// - (P9) every send has one receive of the same message: direction, edge and
 //   micro-batch (its bytes and its ends follow from them);
 // - (P10) both ends of a channel, an unordered pair of ranks, start their
 //   messages in one order, and all ranks of a group their exchanges, those that

@@ -86,11 +86,11 @@ StageExchange exchangeOf(const ExecutableGraph &graph, const CostModel &costs,
 double messageSeconds(const ExecutableGraph &graph, const CostModel &costs,
                       int64_t tokens) {
   double seconds = 0;
-  for (int stage = 1; stage < graph.stages(); ++stage) {
-    const int from = graph.rankAt({0, stage - 1, 0});
-    const int to = graph.rankAt({0, stage, 0});
-    const int64_t bytes = graph.replicaView(to).messageBytes(
-        graph.stage(stage).firstLayer, loadOfSample(tokens));
+  for (int edge : graph.crossingEdges()) {
+    const int from = graph.rankAt({0, graph.endsOf(edge).producer, 0});
+    const int to = graph.rankAt({0, graph.endsOf(edge).consumer, 0});
+    const int64_t bytes =
+        graph.replicaView(to).messageBytes(edge, loadOfSample(tokens));
     seconds +=
         costs.cluster().messageSeconds(from, to, static_cast<double>(bytes));
   }

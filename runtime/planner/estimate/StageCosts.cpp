@@ -5,6 +5,7 @@
 #include "runtime/planner/estimate/StageCosts.h"
 
 #include "runtime/plan/program/SegmentLoad.h"
+#include "runtime/planner/order/GraphLinks.h"
 
 #include <algorithm>
 #include <map>
@@ -79,11 +80,10 @@ double messageSeconds(const ExecutableGraph &graph, const CostModel &costs,
     return 0;
   mean.queries /= static_cast<int64_t>(loads.size());
   mean.keys /= static_cast<int64_t>(loads.size());
-  for (int stage = 1; stage < graph.stages(); ++stage) {
-    const int from = graph.rankAt({0, stage - 1, 0});
-    const int to = graph.rankAt({0, stage, 0});
-    const int64_t bytes =
-        graph.replicaView(to).messageBytes(graph.stage(stage).firstLayer, mean);
+  for (int edge : graph.crossingEdges()) {
+    const int from = graph.rankAt({0, graph.endsOf(edge).producer, 0});
+    const int to = graph.rankAt({0, graph.endsOf(edge).consumer, 0});
+    const int64_t bytes = graph.replicaView(to).messageBytes(edge, mean);
     most = std::max(most, costs.cluster().messageSeconds(
                               from, to, static_cast<double>(bytes)));
   }
@@ -153,8 +153,8 @@ PipelineProblem estimateStages(const ExecutableGraph &graph,
       }
   }
   // What goes by numbers alone is ordered by these alone.
-  if (pieces)
-    stages.messageSeconds = messageSeconds(graph, costs, loads);
+  stages.links =
+      linksOf(graph, pieces ? messageSeconds(graph, costs, loads) : 0);
   return stages;
 }
 

@@ -12,6 +12,7 @@
 #include "runtime/planner/estimate/StageMemory.h"
 #include "runtime/planner/estimate/StageTables.h"
 #include "runtime/planner/graph/ChooseRecompute.h"
+#include "runtime/planner/order/GraphLinks.h"
 #include "runtime/planner/order/PipelineTimes.h"
 #include "runtime/planner/write/PipelineSchedule.h"
 
@@ -270,6 +271,7 @@ private:
   PipelineProblem pipelineOf(const plan::Plan &plan,
                              const std::vector<int> &own) const {
     PipelineProblem pipeline;
+    pipeline.links = linksOf(graph_, 0);
     for (int stage = 0; stage < tables_.stages(); ++stage) {
       std::vector<double> &forward = pipeline.forward.emplace_back();
       std::vector<double> &backward = pipeline.backward.emplace_back();

@@ -6,6 +6,7 @@
 
 #include "runtime/planner/estimate/StageCosts.h"
 #include "runtime/planner/graph/PlanCandidates.h"
+#include "runtime/planner/order/GraphLinks.h"
 #include "runtime/planner/write/ProgramWriter.h"
 
 #include <algorithm>
@@ -54,12 +55,13 @@ int64_t mostLongest(const PlanOptions &options) {
 
 /// Returns stages on which all micro-batches take equally long, and `slowdown` times as
 /// long as on the stage before. Half of a backward can run apart, if anything can.
-PipelineProblem evenStages(int stages, size_t microBatches,
+PipelineProblem evenStages(const ExecutableGraph &graph, size_t microBatches,
                            const PlanOptions &options, double slowdown) {
   const bool apart = ruleOf(options.schedule).adapts && options.splitBackward;
   PipelineProblem costs;
+  costs.links = linksOf(graph, 0);
   double seconds = 1;
-  for (int stage = 0; stage < stages; ++stage, seconds *= slowdown) {
+  for (int stage = 0; stage < graph.stages(); ++stage, seconds *= slowdown) {
     costs.forward.emplace_back(microBatches, seconds);
     costs.backward.emplace_back(microBatches, 2 * seconds);
     if (apart)
@@ -203,7 +205,7 @@ private:
     plan.microBatches.assign(microBatches, {{all}, /*replica=*/0});
     auto seconds = [&](int, const std::vector<int> &own) {
       return slowdown
-                 ? evenStages(graph_.stages(), own.size(), options, *slowdown)
+                 ? evenStages(graph_, own.size(), options, *slowdown)
                  : estimateStages(graph_, writer_.costs(), plan, own, options);
     };
     DYNA_RETURN_IF_ERROR(writer_.write(plan, 1, options, trains, seconds));

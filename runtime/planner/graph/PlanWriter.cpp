@@ -94,7 +94,7 @@ Status PlanWriter::write(plan::Plan &plan, int replicas,
           (*held)[rank] = peaks[stage];
         ProgramWriter writer(graph_, choice, plan, rank);
         writer.startGathers();
-        writeSchedule(graph_, place, schedule, own, trains, writer);
+        writeSchedule(place, schedule, own, trains, writer);
         writer.finishGathers();
         if (!trains || !choice.reduces())
           continue;

@@ -5,6 +5,7 @@
 #include "runtime/planner/order/PipelineBounds.h"
 
 #include "runtime/planner/order/PipelineTimes.h"
+#include "runtime/planner/order/schedules/StageGraph.h"
 
 #include <limits>
 #include <numeric>
@@ -15,9 +16,8 @@ namespace dyna {
 /// comes to it after `down[m]`, works there for `work[m]` and leaves `up[m]` behind
 /// it. That holds for any of the micro-batches alone, too: small ones come early,
 /// but have soon been done, and the others still have their long ways.
-static double loadOf(const std::vector<double> &down,
-                     const std::vector<double> &work,
-                     const std::vector<double> &up) {
+static double loadOf(const double *down, const std::vector<double> &work,
+                     const double *up) {
   std::vector<int> order(work.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](int a, int b) {
@@ -43,42 +43,55 @@ PipelineBounds boundPipeline(const PipelineProblem &problem) {
     return bounds;
   ItemSeconds seconds(problem);
   const bool split = problem.splitsBackward();
-  const double message = problem.messageSeconds;
-  // Of each micro-batch: from its start to when it comes to the stage, and from
-  // the end of its backward there to the end of all.
-  std::vector<double> down(count, 0), up(count, 0), work(count);
+  const StageGraph graph(problem);
+  // Of each stage and micro-batch: the time from its start to when it comes to the
+  // stage, and from the end of its backward there to the end of all.
+  std::vector<double> down(static_cast<size_t>(stages) * count, 0);
+  std::vector<double> up = down, turn = down, work(count);
   const std::vector<double> none(count, 0);
+  auto rowOf = [&](std::vector<double> &table, int s) {
+    return table.data() + static_cast<size_t>(s) * count;
+  };
   // From there to there: what comes behind the stage, counted from the last.
-  std::vector<std::vector<double>> turn(stages, std::vector<double>(count));
-  for (int s = stages - 1; s >= 0; --s)
-    for (int m = 0; m < count; ++m) {
-      // What a stage computes again it may compute while others work; not so the
-      // last one.
-      double behind = s + 1 < stages ? turn[s + 1][m] + 2 * message
-                                     : seconds.recompute(s, m);
-      turn[s][m] = seconds.forward(s, m) + behind + seconds.inputGradient(s, m);
+  const StageGraph::Stages order = graph.order();
+  for (const int *stage = order.end(); stage != order.begin();)
+    for (int s = *--stage, m = 0; m < count; ++m) {
+      // A stage may compute again while others work, but the last one may not.
+      double behind = graph.outOf(s).empty() ? seconds.recompute(s, m) : 0;
+      for (const StageLink &link : graph.outOf(s))
+        behind = std::max(behind, rowOf(turn, link.to)[m] + 2 * link.seconds);
+      rowOf(turn, s)[m] =
+          seconds.forward(s, m) + behind + seconds.inputGradient(s, m);
     }
-  for (int s = 0; s < stages; ++s) {
+  for (int s : order) {
+    const double *downs = rowOf(down, s), *ups = rowOf(up, s);
+    const double *turns = rowOf(turn, s);
     double memory = 0;
     for (int m = 0; m < count; ++m) {
       double weight = split ? seconds.weight(s, m) : 0;
       work[m] = seconds.forward(s, m) + seconds.recompute(s, m) +
                 seconds.inputGradient(s, m) + weight;
       bounds.path =
-          std::max(bounds.path, down[m] + turn[s][m] + std::max(up[m], weight));
-      memory += static_cast<double>(problem.keptBytes(s, m)) * turn[s][m] +
+          std::max(bounds.path, downs[m] + turns[m] + std::max(ups[m], weight));
+      memory += static_cast<double>(problem.keptBytes(s, m)) * turns[m] +
                 static_cast<double>(problem.lateBytes(s, m)) * weight;
       bounds.bytes[s] = std::max(bounds.bytes[s], problem.heldBytes(s, m));
     }
     // A weight gradient may be a stage's last item, behind which nothing comes.
-    bounds.load = std::max(bounds.load, loadOf(down, work, split ? none : up));
+    bounds.load =
+        std::max(bounds.load, loadOf(downs, work, split ? none.data() : ups));
     if (!problem.limits.empty() && problem.limits[s] > 0)
       bounds.memory = std::max(bounds.memory,
                                memory / static_cast<double>(problem.limits[s]));
-    for (int m = 0; m < count; ++m) {
-      down[m] += seconds.forward(s, m) + message;
-      up[m] += seconds.inputGradient(s, m) + message;
-    }
+    for (const StageLink &link : graph.outOf(s))
+      for (int m = 0; m < count; ++m) {
+        double &behind = rowOf(down, link.to)[m];
+        double &back = rowOf(up, link.to)[m];
+        behind =
+            std::max(behind, downs[m] + (seconds.forward(s, m) + link.seconds));
+        back = std::max(back,
+                        ups[m] + (seconds.inputGradient(s, m) + link.seconds));
+      }
   }
   return bounds;
 }

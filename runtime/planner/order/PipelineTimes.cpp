@@ -5,12 +5,15 @@
 #include "runtime/planner/order/PipelineTimes.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/planner/order/schedules/StageGraph.h"
 #include "runtime/sim/TaskGraph.h"
 
 namespace dyna {
 
 ItemSeconds::ItemSeconds(const PipelineProblem &problem) : problem_(problem) {
-  double longest = std::max(1e-18, std::min(problem.messageSeconds, most));
+  double longest = 1e-18;
+  for (const StageLink &link : problem.links)
+    longest = std::max(longest, std::min(link.seconds, most));
   for (const auto *list : {&problem.forward, &problem.backward})
     for (const std::vector<double> &stage : *list)
       for (double seconds : stage)
@@ -27,13 +30,13 @@ public:
         const ClockOptions &options)
       : orders_(orders), problem_(problem), options_(options),
         seconds_(problem), stages_(static_cast<int>(orders.size())),
-        graph_(stages_) {
-    std::vector<std::vector<int>> none(
-        stages_, std::vector<int>(problem.microBatches(), -1));
-    forward_ = backward_ = waiting_ = none;
+        links_(problem), graph_(stages_) {
+    taskOf_.assign(static_cast<size_t>(3) * stages_ * problem.microBatches(),
+                   -1);
   }
 
   Status run() {
+    DYNA_RETURN_IF_ERROR(links_.check());
     size_t items = 0;
     for (const auto &list : orders_)
       items += list.size();
@@ -65,12 +68,7 @@ private:
       first = graph_.add(s, seconds_.recompute(s, m));
     int task = graph_.add(s, secondsOf(s, item));
     tasks_.push_back({first < 0 ? task : first, task});
-    if (item.isForward())
-      forward_[s][m] = task;
-    else if (item.isBackward())
-      backward_[s][m] = task;
-    else
-      waiting_[s][m] = task;
+    taskOf(item.kind, s, m) = task;
   }
 
   std::string describe(int task) const {
@@ -99,24 +97,28 @@ private:
     return seconds_.inputGradient(s, m);
   }
 
-  void connect(int s, int m) {
-    if (s > 0)
-      deliver(forward_[s - 1][m], forward_[s][m]);
-    if (backward_[s][m] >= 0) {
-      if (s + 1 < stages_)
-        deliver(backward_[s + 1][m], backward_[s][m]);
-      else
-        graph_.wait(backward_[s][m], forward_[s][m]);
-    }
-    if (waiting_[s][m] >= 0)
-      graph_.wait(waiting_[s][m], backward_[s][m]);
-    if (options_.sentAhead > 0 && m >= options_.sentAhead && s + 1 < stages_)
-      graph_.wait(forward_[s][m], forward_[s + 1][m - options_.sentAhead]);
+  int &taskOf(ItemKind kind, int s, int m) {
+    return taskOf_[(static_cast<size_t>(kind) * stages_ + s) *
+                       problem_.microBatches() +
+                   m];
   }
 
-  void deliver(int from, int to) {
-    if (problem_.messageSeconds > 0) {
-      int message = graph_.add(TaskGraph::noLane, problem_.messageSeconds);
+  void connect(int s, int m) {
+    for (ItemKind kind :
+         {ItemKind::Forward, ItemKind::Backward, ItemKind::Weight})
+      if (const int task = taskOf(kind, s, m); task >= 0)
+        links_.forEachPredecessor(s, kind, m, [&](const Predecessor &one) {
+          deliver(taskOf(one.kind, one.stage, one.microBatch), task, one.link);
+        });
+    if (options_.sentAhead > 0 && m >= options_.sentAhead)
+      for (const StageLink &link : links_.outOf(s))
+        graph_.wait(taskOf(ItemKind::Forward, s, m),
+                    taskOf(ItemKind::Forward, link.to, m - options_.sentAhead));
+  }
+
+  void deliver(int from, int to, const StageLink *link) {
+    if (link && link->seconds > 0) {
+      int message = graph_.add(TaskGraph::noLane, link->seconds);
       graph_.wait(message, from);
       from = message;
     }
@@ -128,11 +130,11 @@ private:
   const ClockOptions &options_;
   ItemSeconds seconds_;
   const int stages_;
+  const StageGraph links_;
   TaskGraph graph_;
   /// Of every item in turn, the task that it begins and the one it ends with.
   std::vector<std::pair<int, int>> tasks_;
-  // [stage][micro-batch]
-  std::vector<std::vector<int>> forward_, backward_, waiting_;
+  std::vector<int> taskOf_; ///< [kind][stage][micro-batch]; -1: none
 };
 
 } // namespace
@@ -175,16 +177,51 @@ std::vector<int64_t> peakBytesOf(const StageOrders &orders,
   return peaks;
 }
 
+namespace {
+
+/// Times at which what items run after has come to their stages.
+class ItemArrivals {
+public:
+  ItemArrivals(const StageOrders &orders, const PipelineProblem &problem)
+      : graph_(problem),
+        forward_(orders.size(), std::vector<double>(problem.microBatches())),
+        backward_(forward_) {
+    for (size_t s = 0; s < orders.size(); ++s)
+      for (const PipelineItem &item : orders[s])
+        if (item.kind != ItemKind::Weight)
+          (item.isForward() ? forward_ : backward_)[s][item.microBatch] =
+              item.end;
+  }
+
+  /// Returns true for items that no other stage, and no turn, holds back.
+  bool isAlwaysThere(int s, const PipelineItem &item) const {
+    return item.kind == ItemKind::Weight ||
+           (item.isForward() && graph_.into(s).empty());
+  }
+
+  double find(int s, const PipelineItem &item) const {
+    double arrival = 0;
+    graph_.forEachPredecessor(
+        s, item.kind, item.microBatch, [&](const Predecessor &one) {
+          const auto &ends =
+              one.kind == ItemKind::Forward ? forward_ : backward_;
+          arrival = std::max(arrival, ends[one.stage][one.microBatch] +
+                                          (one.link ? one.link->seconds : 0));
+        });
+    return arrival;
+  }
+
+private:
+  const StageGraph graph_;
+  std::vector<std::vector<double>> forward_, backward_; ///< ends, by stage
+};
+
+} // namespace
+
 std::vector<SafetyStock> safetyStockOf(const StageOrders &orders,
                                        const PipelineProblem &problem) {
   const int stages = static_cast<int>(orders.size());
-  const int count = problem.microBatches();
-  std::vector<std::vector<double>> forward(stages, std::vector<double>(count));
-  auto backward = forward;
-  for (int s = 0; s < stages; ++s)
-    for (const PipelineItem &item : orders[s])
-      if (item.kind != ItemKind::Weight)
-        (item.isForward() ? forward : backward)[s][item.microBatch] = item.end;
+  const ItemArrivals arrivalsOf(orders, problem);
   // What arrives as a stage becomes free keeps it busy, but is no stock.
   const double moment = 1e-9 * makespanOf(orders);
   std::vector<SafetyStock> stocks;
@@ -193,21 +230,15 @@ std::vector<SafetyStock> safetyStockOf(const StageOrders &orders,
     double begin = 0, end = 0;
     bool backwards = false;
     for (const PipelineItem &item : orders[s]) {
-      int m = item.microBatch;
       if (item.isBackward() && !backwards) {
         backwards = true;
         begin = item.start;
       }
       if (item.isForward())
         end = item.start;
-      if (item.kind == ItemKind::Weight || (item.isForward() && s == 0))
+      if (arrivalsOf.isAlwaysThere(s, item))
         continue;
-      int from = item.isForward() ? s - 1 : s + 1;
-      double sent = item.isForward() ? forward[from][m]
-                    : from == stages ? forward[s][m]
-                                     : backward[from][m];
-      bool travels = item.isForward() || from < stages;
-      arrivals.push_back(sent + (travels ? problem.messageSeconds : 0));
+      arrivals.push_back(arrivalsOf.find(s, item));
       starts.push_back(item.start);
     }
     std::sort(arrivals.begin(), arrivals.end());

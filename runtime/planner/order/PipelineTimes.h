@@ -2,8 +2,9 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every item runs as soon as its stage is free and its input is there; what
-// follows from that: makespan, memory, idle time and safety stock of each stage.
+// Every item runs as soon as its stage is free and its predecessors have ended
+// (StageGraph.h). The makespan, and memory, idle time and safety stock of each stage
+// follow from that.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,13 +55,13 @@ struct ClockOptions {
   /// As of ScheduleRule: weight gradients are items of their own, and what is
   /// computed again comes before the wait.
   bool fillsGaps = false;
-  /// How many micro-batches a stage may be ahead of the next one; 0 where
-  /// backwards hold it back.
+  /// Number of micro-batches that a stage may be ahead of those that it links to; 0
+  /// if backwards hold it back.
   int sentAhead = 0;
 };
 
-/// Fills in when the items run. Fails, with an item that never runs, where the
-/// orders wait for each other.
+/// Fills in when the items run. Fails, with an item that never runs, if the orders
+/// wait for each other, and if links form a circle.
 /// O(items).
 Status timeItems(StageOrders &orders, const PipelineProblem &problem,
                  const ClockOptions &options);

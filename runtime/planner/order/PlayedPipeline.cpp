@@ -5,6 +5,7 @@
 #include "runtime/planner/order/PlayedPipeline.h"
 
 #include "runtime/plan/program/InstructionTable.h"
+#include "runtime/planner/order/GraphLinks.h"
 
 #include <algorithm>
 #include <limits>
@@ -103,7 +104,7 @@ PlayedPipeline playedPipeline(const ExecutableGraph &graph,
   for (const PlannedTransfer &transfer : work.transfers())
     if (transfer.isMessage() && place[transfer.microBatch] >= 0)
       message = std::min(message, transfer.seconds);
-  problem.messageSeconds = message < 1e18 ? message : 0;
+  problem.links = linksOf(graph, message < 1e18 ? message : 0);
   return pipeline;
 }
 

@@ -12,14 +12,19 @@ namespace dyna {
 Status assignMemory(const RankView &view, const plan::Plan &plan,
                     plan::RankProgram &program, const Load *largest,
                     FoundPlacements *found) {
-  ProgramBlocks table(view, plan, program, largest);
+  return assignMemory(ProgramBlocks(view, plan, program, largest), program,
+                      found);
+}
+
+Status assignMemory(const ProgramBlocks &table, plan::RankProgram &program,
+                    FoundPlacements *found) {
   std::vector<BlockLifetime> lifetimes;
   for (const Block &block : table.blocks()) {
     if (block.bytes > maxBlockBytes)
       return Status::resourceExhausted(formatText(
           "the %s block of %s needs %s, more than any machine has: use "
           "smaller micro-batches",
-          blockKindName(block.name.kind),
+          table.tables().kind(block.name.kind).text,
           describeInstruction(program.instructions[block.first]),
           formatBytes(block.bytes)));
     lifetimes.push_back({block.bytes, block.first, block.last});
@@ -35,7 +40,7 @@ Status assignMemory(const RankView &view, const plan::Plan &plan,
     i.places.fill(plan::noPlace); // a program may have been placed before
     for (const BlockUse &use : table.uses(index))
       if (use.takes)
-        i.places[placeIndex(i.op, use.operand)] = placement.offsets[use.block];
+        i.places[use.placeIndex] = placement.offsets[use.block];
   }
   program.dynamicBytes = placement.peak;
   return Status::ok();

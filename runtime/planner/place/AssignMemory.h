@@ -5,7 +5,7 @@
 #ifndef DYNA_RUNTIME_PLANNER_ASSIGNMEMORY_H
 #define DYNA_RUNTIME_PLANNER_ASSIGNMEMORY_H
 
-#include "runtime/plan/graph/RankView.h"
+#include "runtime/plan/graph/ProgramBlocks.h"
 #include "runtime/planner/place/PlaceBlocks.h"
 
 #include <map>
@@ -18,10 +18,13 @@ namespace dyna {
 using FoundPlacements = std::map<std::vector<BlockLifetime>, BlockPlacement>;
 
 /// Chooses all offsets of one rank's program, and its `dynamic_bytes`. `view` is the
-/// rank's. With `largest`, every micro-batch is taken to have that extent. `found`,
-/// if given, is used and extended.
+/// rank's. With `largest`, every micro-batch is taken to have that load. `found`, if
+/// given, is used and extended.
 Status assignMemory(const RankView &view, const plan::Plan &plan,
                     plan::RankProgram &program, const Load *largest,
+                    FoundPlacements *found = nullptr);
+/// Does the same for a table of the program's blocks.
+Status assignMemory(const ProgramBlocks &table, plan::RankProgram &program,
                     FoundPlacements *found = nullptr);
 
 /// Copies the places and `dynamic_bytes` of another rank if both run the same

@@ -30,15 +30,22 @@ void collectMessages(PipelineSchedule &schedule) {
   };
   for (int s = 0; s < stages; ++s)
     for (const PipelineItem &item : schedule.stages[s]) {
-      int to = item.isForward() ? s + 1 : s - 1;
-      if (item.kind != ItemKind::Weight && to >= 0 && to < stages)
-        schedule.messages.push_back({s, to, item.microBatch, item.isBackward(),
-                                     item.end, takenBy(to, item.end)});
+      if (item.kind == ItemKind::Weight)
+        continue;
+      const StageGraph &graph = schedule.graph;
+      for (const StageLink &link :
+           item.isForward() ? graph.outOf(s) : graph.into(s)) {
+        const int to = item.isForward() ? link.to : link.from;
+        schedule.messages.push_back({s, to, link.edge, item.microBatch,
+                                     item.isBackward(), item.end,
+                                     takenBy(to, item.end)});
+      }
     }
   std::sort(schedule.messages.begin(), schedule.messages.end(),
             [](const PipelineMessage &a, const PipelineMessage &b) {
-              return std::tie(a.time, a.from, a.microBatch, a.gradient) <
-                     std::tie(b.time, b.from, b.microBatch, b.gradient);
+              return std::tie(a.time, a.from, a.microBatch, a.gradient,
+                              a.edge) <
+                     std::tie(b.time, b.from, b.microBatch, b.gradient, b.edge);
             });
 }
 
@@ -47,6 +54,7 @@ void collectMessages(PipelineSchedule &schedule) {
 StatusOr<StageOrders> orderItems(PipelineProblem problem,
                                  const PlanOptions &options, bool backward) {
   problem.inFlight = options.inFlight;
+  DYNA_RETURN_IF_ERROR(StageGraph(problem).check());
   if (backward)
     return ruleOf(options.schedule).order(problem);
   StageOrders orders(problem.stages());
@@ -71,6 +79,7 @@ StatusOr<PipelineSchedule> orderMessages(StageOrders orders,
     clock.sentAhead = rule.waitsForSends ? 1 : 2;
   PipelineSchedule schedule;
   schedule.stages = std::move(orders);
+  schedule.graph = StageGraph(problem);
   DYNA_RETURN_IF_ERROR(timeItems(schedule.stages, problem, clock));
   collectMessages(schedule);
   return schedule;

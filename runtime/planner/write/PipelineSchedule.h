@@ -4,8 +4,8 @@
 //
 // Every stage of a replica runs a list of items: forward or backward of one
 // micro-batch. The schedule fixes the lists. The times follow from estimated
-// durations: an item runs as soon as its stage is free and its input is there
-// (PipelineTimes.h).
+// durations: an item runs as soon as its stage is free and its predecessors have ended
+// (StageGraph.h, PipelineTimes.h).
 //
 //     GPipe, 2 stages, 3 micro-batches    s0  F0 F1 F2          B0 B1 B2
 //                                         s1     F0 F1 F2 B0 B1 B2
@@ -23,16 +23,18 @@
 #define DYNA_RUNTIME_PLANNER_PIPELINESCHEDULE_H
 
 #include "runtime/planner/estimate/StageCosts.h"
+#include "runtime/planner/order/schedules/StageGraph.h"
 #include "runtime/planner/request/PlanOptions.h"
 
 #include <vector>
 
 namespace dyna {
 
-/// A message from stage `from` to the next stage (an activation) or to the previous
-/// one (a gradient).
+/// A message between stages: the activation of an edge for its consumer, or the
+/// gradient for its producer.
 struct PipelineMessage {
   int from = 0, to = 0;
+  int edge = -1;
   int microBatch = 0;
   bool gradient = false;
   double time = 0; ///< time at which the sender has the data
@@ -43,6 +45,7 @@ struct PipelineMessage {
 
 struct PipelineSchedule {
   StageOrders stages;
+  StageGraph graph;                      ///< what the items run after
   std::vector<PipelineMessage> messages; ///< in the order all ranks start them
 };
 

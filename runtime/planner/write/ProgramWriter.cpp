@@ -269,12 +269,12 @@ namespace {
 /// Puts a rank's messages between its items; see PipelineSchedule.h.
 class Interleaver {
 public:
-  Interleaver(const ExecutableGraph &graph, const ExecutableGraph::Place &place,
+  Interleaver(const ExecutableGraph::Place &place,
               const PipelineSchedule &schedule,
               const std::vector<int> &microBatches, bool trains,
               ProgramWriter &writer)
-      : graph_(graph), place_(place), schedule_(schedule),
-        microBatches_(microBatches), trains_(trains), writer_(writer) {
+      : place_(place), schedule_(schedule), microBatches_(microBatches),
+        trains_(trains), writer_(writer) {
     for (const PipelineMessage &message : schedule.messages)
       if (message.from == place.stage || message.to == place.stage)
         messages_.push_back(&message);
@@ -311,23 +311,24 @@ private:
     const auto &items = schedule_.stages[place_.stage];
     for (size_t index = 0; index < items.size(); ++index) {
       const PipelineItem &item = items[index];
-      const int stage = place_.stage, on = item.isForward() ? 1 : -1;
-      auto travels = [&](int other) {
-        return item.kind != ItemKind::Weight && other >= 0 &&
-               other < graph_.stages();
-      };
       if (item.isBackward() && writer_.fillsGaps())
         writer_.recomputeFirst(microBatches_[item.microBatch]);
-      if (travels(stage - on))
-        addStart({stage - on, stage, item.microBatch, item.isBackward()});
+      forEachInput(item,
+                   [&](const PipelineMessage &input) { addStart(input); });
       waitForInput(item);
       writeItem(item, index + 1 == items.size());
-      if (!travels(stage + on))
+      if (item.kind == ItemKind::Weight)
         continue;
-      PipelineMessage sent = {stage, stage + on, item.microBatch,
-                              item.isBackward()};
-      addStart(sent);
-      waitForSend(sent);
+      const int stage = place_.stage;
+      for (const StageLink &link : item.isForward()
+                                       ? schedule_.graph.outOf(stage)
+                                       : schedule_.graph.into(stage)) {
+        const PipelineMessage sent = {
+            stage, item.isForward() ? link.to : link.from, link.edge,
+            item.microBatch, item.isBackward()};
+        addStart(sent);
+        waitForSend(sent);
+      }
     }
   }
 
@@ -377,15 +378,22 @@ private:
     sent_.resize(kept);
   }
 
+  /// Calls `use` with each message that an item runs after.
+  template <typename Use>
+  void forEachInput(const PipelineItem &item, Use use) const {
+    schedule_.graph.forEachPredecessor(
+        place_.stage, item.kind, item.microBatch, [&](const Predecessor &one) {
+          if (one.link)
+            use(PipelineMessage{one.stage, place_.stage, one.link->edge,
+                                one.microBatch, item.isBackward()});
+        });
+  }
+
   void waitForInput(const PipelineItem &item) {
-    if (item.kind == ItemKind::Weight)
-      return;
-    int from = place_.stage + (item.isForward() ? -1 : 1);
-    if (from < 0 || from >= graph_.stages())
-      return;
-    add({from, place_.stage, item.microBatch, !item.isForward()},
-        item.isForward() ? Instruction::RECV_ACT_WAIT
-                         : Instruction::RECV_GRAD_WAIT);
+    forEachInput(item, [&](const PipelineMessage &input) {
+      add(input, input.gradient ? Instruction::RECV_GRAD_WAIT
+                                : Instruction::RECV_ACT_WAIT);
+    });
   }
 
   void writeItem(const PipelineItem &item, bool last) {
@@ -403,12 +411,9 @@ private:
   }
 
   void add(const PipelineMessage &message, Instruction::Op op) {
-    int later = std::max(message.from, message.to);
-    writer_.add(op, graph_.stage(later).firstLayer,
-                microBatches_[message.microBatch]);
+    writer_.add(op, message.edge, microBatches_[message.microBatch]);
   }
 
-  const ExecutableGraph &graph_;
   const ExecutableGraph::Place &place_;
   const PipelineSchedule &schedule_;
   const std::vector<int> &microBatches_;
@@ -422,12 +427,11 @@ private:
 
 } // namespace
 
-void writeSchedule(const ExecutableGraph &graph,
-                   const ExecutableGraph::Place &place,
+void writeSchedule(const ExecutableGraph::Place &place,
                    const PipelineSchedule &schedule,
                    const std::vector<int> &microBatches, bool trains,
                    ProgramWriter &writer) {
-  Interleaver(graph, place, schedule, microBatches, trains, writer).write();
+  Interleaver(place, schedule, microBatches, trains, writer).write();
 }
 
 } // namespace dyna

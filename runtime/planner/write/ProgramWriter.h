@@ -77,11 +77,10 @@ private:
   std::vector<Spanning> spanning_;
 };
 
-/// Writes the program of the rank at `place` of the graph: items and messages in the
-/// order of the schedule. `microBatches[m]` is the plan's number of the replica's
+/// Writes the program of the rank at `place`: items and messages in the order of the
+/// schedule. Links of the schedule name edges of the model. `microBatches[m]` is the plan's number of the replica's
 /// micro-batch m.
-void writeSchedule(const ExecutableGraph &graph,
-                   const ExecutableGraph::Place &place,
+void writeSchedule(const ExecutableGraph::Place &place,
                    const PipelineSchedule &schedule,
                    const std::vector<int> &microBatches, bool trains,
                    ProgramWriter &writer);

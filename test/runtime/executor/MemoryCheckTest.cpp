@@ -49,7 +49,8 @@ TEST_F(MemoryCheckTest, TouchedBytesAreThoseOfTheFormulas) {
         for (const BlockReport &block : report.blocks) {
           EXPECT_LE(block.touchedEnd, block.assigned);
           // Layer 1 is a block: all tiers of it are used up.
-          if (block.name.kind == BlockKind::Kept && block.name.layer == 1)
+          if (block.name.kind == BlockKind::Kept &&
+              block.name.at(KeyColumn::Layer) == 1)
             EXPECT_EQ(block.touchedEnd, block.assigned) << mode << split;
         }
       }
@@ -80,7 +81,7 @@ TEST_F(MemoryCheckTest, TablesOfMicroBatchesAreInTheFormulas) {
         if (block.name.kind != BlockKind::Batch)
           continue;
         const auto &microBatch =
-            run.lastPlan.microBatches[block.name.microBatch];
+            run.lastPlan.microBatches[block.name.at(KeyColumn::MicroBatch)];
         EXPECT_EQ(block.assigned,
                   batchLayout(loadOf(microBatch), tables).bytes);
         EXPECT_EQ(block.touchedEnd, block.assigned);

@@ -42,7 +42,7 @@ inline void placeApart(const ExecutableGraph &graph, plan::Plan &plan,
         setField(i, static_cast<Field>(field), 0);
     for (const BlockUse &use : table.uses(index))
       if (use.takes) {
-        i.places[placeIndex(i.op, use.operand)] = end;
+        i.places[use.placeIndex] = end;
         end += dyna_align_block(use.bytes);
       }
   }

@@ -52,7 +52,9 @@ TEST(StrategyTest, RanksAreNumberedInTheirOrder) {
       model, *parseStrategy("dp=2,tp=2,pp=3,layers=1+2+2,order=tp+dp+pp"));
   EXPECT_EQ(graph.rankAt({1, 2, 0}), 5);
   EXPECT_EQ(graph.rankAt({1, 2, 1}), 11);
-  EXPECT_EQ(graph.peerOf(4, 1), 5);
+  // Layers 1+2+2: edge 3 leads from the second stage to the third.
+  EXPECT_EQ(graph.peerOf(4, 3, /*towardsConsumer=*/true), 5);
+  EXPECT_EQ(graph.peerOf(5, 3, /*towardsConsumer=*/false), 4);
   EXPECT_THAT(graph.compiledGroup(4, DYNA_GROUP_TP), ElementsAre(4, 10));
   EXPECT_THAT(graph.compiledGroup(4, DYNA_GROUP_DP), ElementsAre(1, 4));
   EXPECT_THAT(graph.compiledGroup(4, DYNA_GROUP_PP), ElementsAre(3, 4, 5));

@@ -38,7 +38,7 @@ PipelineProblem drawn(Draw &draw, int stages, int microBatches, bool limited) {
   PipelineProblem problem;
   bool split = draw.below(2), recompute = draw.below(2),
        own = draw.below(3) == 0;
-  problem.messageSeconds = draw.below(3) == 0 ? draw.below(5) : 0;
+  problem.links = chainOf(stages, draw.below(3) == 0 ? draw.below(5) : 0);
   std::vector<int> sizes;
   int spread = 1 + draw.below(draw.below(2) ? 40 : 4);
   for (int m = 0; m < microBatches; ++m)
@@ -116,7 +116,7 @@ double replay(const PipelineProblem &problem, const StageOrders &orders) {
           EXPECT_FALSE(forward);
           input = 0;
           if (s > 0 && (input = endOf(s - 1, ItemKind::Forward, m)))
-            *input += problem.messageSeconds;
+            *input += problem.links[0].seconds;
           seconds = problem.forward[at][static_cast<size_t>(m)];
           change = kept;
         } else if (item.isBackward()) {
@@ -124,7 +124,7 @@ double replay(const PipelineProblem &problem, const StageOrders &orders) {
           EXPECT_FALSE(backward);
           input = forward;
           if (s + 1 < stages && (input = endOf(s + 1, ItemKind::Backward, m)))
-            *input += problem.messageSeconds;
+            *input += problem.links[0].seconds;
           head = problem.recomputeOf(s, m);
           seconds = problem.backward[at][static_cast<size_t>(m)] - head -
                     problem.weightOf(s, m);
@@ -286,7 +286,7 @@ private:
                                    : problem_.backward[stage][at] - head -
                                          problem_.weightOf(s, m);
           double message =
-              step == 0 || step == stages_ ? 0 : problem_.messageSeconds;
+              step == 0 || step == stages_ ? 0 : problem_.links[0].seconds;
           after[stage] =
               std::max(times[stage] + head, times[chainTime] + message) +
               seconds;

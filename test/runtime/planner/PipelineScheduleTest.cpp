@@ -61,7 +61,7 @@ TEST(PipelineScheduleTest, OrdersAreThoseOfTheirNames) {
 TEST(PipelineScheduleTest, ItemsThatTakeNothingBesideMessagesHaveAnOrder) {
   for (double seconds : {0.0, 1e-290}) {
     PipelineProblem problem = withBackwards({2, {seconds, seconds, seconds}});
-    problem.messageSeconds = 1e-6;
+    problem.links = chainOf(problem.stages(), 1e-6);
     for (Schedule schedule : allSchedules()) {
       PipelineSchedule timed =
           *schedulePipeline(problem, chosen(schedule, 2), true);

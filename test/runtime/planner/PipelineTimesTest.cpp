@@ -76,7 +76,7 @@ TEST(PipelineBoundsTest, Memory) {
   problem.limits.assign(4, 1);
   EXPECT_NEAR(boundPipeline(problem).memory, 10 * 12, 1e-6);
   EXPECT_DOUBLE_EQ(makespanOf(adaptive(problem)), 10 * 12);
-  problem.messageSeconds = 1;
+  problem.links = chainOf(4, 1);
   EXPECT_NEAR(boundPipeline(problem).memory, 10 * 18, 1e-6);
   problem.limits.assign(4, 2);
   EXPECT_NEAR(boundPipeline(problem).memory, 10 * 9, 1e-6);

@@ -337,8 +337,9 @@ TEST_F(PolicyTest, WhatWaitsForNothingAndTheSlowestWay) {
       ElementsAre(ElementsAre(0, 0), ElementsAre(20, 40), ElementsAre(0, 0)));
   // A mean of 15 tokens.
   const double bytes = 15 * tinyWidth * 8;
-  EXPECT_DOUBLE_EQ(estimate("pp=2,layers=3+2").messageSeconds, 1 + bytes / 1e6);
-  EXPECT_DOUBLE_EQ(estimate("pp=4,layers=2+1+1+1").messageSeconds,
+  EXPECT_DOUBLE_EQ(estimate("pp=2,layers=3+2").links[0].seconds,
+                   1 + bytes / 1e6);
+  EXPECT_DOUBLE_EQ(estimate("pp=4,layers=2+1+1+1").links[0].seconds,
                    3 + bytes / 100);
 }
 

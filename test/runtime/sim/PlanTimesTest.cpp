@@ -367,7 +367,8 @@ TEST(PlanTimesTest, SchedulesKnowWhatMessagesTake) {
     auto seconds = [&] {
       return estimateStages(timed.planner.graph(), costs, timed.plan, {0, 1},
                             options)
-          .messageSeconds;
+          .links[0]
+          .seconds;
     };
     const double bytes = 15 * tinyWidth * 8;
     options.schedule = Schedule::Adaptive;

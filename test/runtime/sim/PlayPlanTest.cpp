@@ -2,6 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
+#include "test/runtime/plan/SkippingModel.h"
 #include "test/runtime/sim/RandomPlan.h"
 
 #include "runtime/plan/graph/ProgramBlocks.h"
@@ -12,6 +13,7 @@
 #include <cmath>
 #include <gmock/gmock.h>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -177,7 +179,7 @@ private:
       return result;
     }
     if (op.isMessage()) {
-      int peer = graph_.peerOf(rank, op.stagesOn());
+      int peer = graph_.peerOf(rank, edgeOf(i), op.isTowardsConsumer());
       int from = op.sends ? rank : peer, to = op.sends ? peer : rank;
       add(formatText("%d to %d: %d %d", from, to, i.layer, i.microBatch),
           {from, to},
@@ -533,6 +535,31 @@ TEST(PlayPlanTest, WhatHostsMoveTheyDoNotCompute) {
   EXPECT_DOUBLE_EQ(times.ranks[1].copying, 2 * 14);
   EXPECT_DOUBLE_EQ(times.makespan, 132 + 14);
   EXPECT_DOUBLE_EQ(times.idle(1), 132 + 14 - 90 - 28 - 14);
+}
+
+// A stage sends to several others: messages have the ends of their edges, and a line for
+// each pair of ranks and each direction.
+TEST(PlanWorkTest, MessagesGoWhereTheirEdgesLead) {
+  const ExecutableGraph graph = skippingGraph("pp=4,layers=1+1+1+2");
+  const plan::Plan plan = skippingMessages();
+  const PlanWork work(graph, plan, costsOf(skippingModel(), 1, 1, 1));
+  std::map<int, std::tuple<int, int, bool>> lines;
+  std::multiset<std::tuple<int, int, int64_t>> ends;
+  for (const PlannedTransfer &message : work.transfers()) {
+    ASSERT_TRUE(message.isMessage());
+    const bool isGradient = message.kind == PlannedTransfer::Kind::Gradient;
+    const int from = work.party(message, 0), to = work.party(message, 1);
+    EXPECT_TRUE(lines.insert({message.line, {from, to, isGradient}}).second);
+    EXPECT_LT(message.line, work.lines());
+    ends.insert({isGradient ? to : from, isGradient ? from : to,
+                 message.bytes / (10 * tinyWidth * 8)});
+  }
+  EXPECT_THAT(ends,
+              testing::ElementsAre(std::tuple(0, 1, 1), std::tuple(0, 1, 1),
+                                   std::tuple(0, 3, 3), std::tuple(0, 3, 3),
+                                   std::tuple(1, 2, 1), std::tuple(1, 2, 1),
+                                   std::tuple(1, 3, 2), std::tuple(1, 3, 2),
+                                   std::tuple(2, 3, 1), std::tuple(2, 3, 1)));
 }
 
 } // namespace

@@ -39,7 +39,8 @@ TEST_F(PartialBlockTest, HasAPlaceInPlans) {
       continue;
     ++partials;
     EXPECT_EQ(describeBlock(block.name),
-              "partial block of layer " + std::to_string(block.name.layer));
+              "partial block of layer " +
+                  std::to_string(block.name.at(KeyColumn::Layer)));
     EXPECT_EQ(block.bytes, 128);
     EXPECT_GE(block.place, 0);
     EXPECT_EQ(program.instructions[block.first].op, Instruction::GRAD_NORM);

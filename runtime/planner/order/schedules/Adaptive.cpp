@@ -12,18 +12,26 @@
 
 #include "runtime/planner/order/schedules/CyclicOrders.h"
 #include "runtime/planner/order/schedules/OrderSearch.h"
+#include "runtime/planner/order/schedules/StageGraph.h"
 
 namespace dyna {
 namespace {
 
 StatusOr<StageOrders> order(const PipelineProblem &problem) {
   DYNA_RETURN_IF_ERROR(checkMemory(problem));
+  const StageGraph graph(problem);
+  DYNA_RETURN_IF_ERROR(graph.check());
+  if (!problem.previous.empty())
+    return Status::invalidArgument(
+        "the adaptive schedule changes the order of micro-batches, but some of "
+        "these follow each other: use 1f1b or gpipe");
+  const int levels = graph.levels();
   std::vector<int> most;
   for (int s = 0; s < problem.stages(); ++s)
     most.push_back(
         problem.limits.empty()
-            ? cyclicMostKept({s, problem.stages(), problem.microBatches(),
-                              problem.inFlight})
+            ? cyclicMostKept({levels - graph.depth(s), levels,
+                              problem.microBatches(), problem.inFlight})
             : problem.mostKeptOf(s));
   return searchOrders(problem, most);
 }

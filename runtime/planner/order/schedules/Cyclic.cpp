@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/planner/order/schedules/CyclicOrders.h"
+#include "runtime/planner/order/schedules/StageGraph.h"
 
 #include <algorithm>
 #include <numeric>
@@ -27,10 +28,19 @@ struct CyclicStage {
 class Cycles {
 public:
   Cycles(const PipelineProblem &problem, const std::vector<int> &injected)
-      : problem_(problem), stages_(problem.stages()),
+      : problem_(problem), graph_(problem), stages_(problem.stages()),
         orders_(problem.stages()) {
-    if (!stages_.empty())
-      stages_[0].forwards = injected;
+    const int count = problem.microBatches();
+    waiting_.reserve(2 * static_cast<size_t>(problem.stages()) * count);
+    for (int s = 0; s < problem.stages(); ++s) {
+      const StageGraph::Links into = graph_.into(s), outOf = graph_.outOf(s);
+      if (into.empty())
+        stages_[s].forwards = injected;
+      waiting_.insert(waiting_.end(), count,
+                      static_cast<int>(into.end() - into.begin()));
+      waiting_.insert(waiting_.end(), count,
+                      static_cast<int>(outOf.end() - outOf.begin()));
+    }
   }
 
   StageOrders run() {
@@ -43,15 +53,15 @@ private:
   /// Whether anything ran. What becomes ready is handed on at its end.
   bool cycle() {
     unlocked_.clear();
-    const int last = problem_.stages() - 1;
-    for (int s = 0; s <= last; ++s) {
+    for (int s = 0; s < problem_.stages(); ++s) {
       CyclicStage &stage = stages_[s];
       if (stage.nextBackward < stage.backwards.size()) {
         int m = stage.backwards[stage.nextBackward++];
         stage.held -= problem_.heldBytes(s, m);
         orders_[s].push_back({ItemKind::Backward, m});
-        if (s > 0)
-          unlocked_.push_back({s - 1, ItemKind::Backward, m});
+        for (const StageLink &link : graph_.into(s))
+          if (--waitingFor(link.from, ItemKind::Backward, m) == 0)
+            unlocked_.push_back({link.from, ItemKind::Backward, m});
       }
       if (stage.nextForward == stage.forwards.size())
         continue;
@@ -62,9 +72,10 @@ private:
       ++stage.nextForward;
       stage.held += problem_.heldBytes(s, m);
       orders_[s].push_back({ItemKind::Forward, m});
-      if (s < last)
-        unlocked_.push_back({s + 1, ItemKind::Forward, m});
-      else
+      for (const StageLink &link : graph_.outOf(s))
+        if (--waitingFor(link.to, ItemKind::Forward, m) == 0)
+          unlocked_.push_back({link.to, ItemKind::Forward, m});
+      if (graph_.outOf(s).empty())
         unlocked_.push_back({s, ItemKind::Backward, m});
     }
     for (const Unlocked &item : unlocked_)
@@ -72,6 +83,13 @@ private:
                                       : stages_[item.stage].backwards)
           .push_back(item.microBatch);
     return !unlocked_.empty() || anyReady();
+  }
+
+  /// Number of inputs, or gradients, that an item still waits for.
+  int &waitingFor(int s, ItemKind kind, int m) {
+    return waiting_[(2 * s + (kind == ItemKind::Backward ? 1 : 0)) *
+                        problem_.microBatches() +
+                    m];
   }
 
   /// The first stage's backwards make nothing ready.
@@ -89,7 +107,9 @@ private:
     int microBatch;
   };
   const PipelineProblem &problem_;
+  const StageGraph graph_;
   std::vector<CyclicStage> stages_;
+  std::vector<int> waiting_; ///< [stage][kind][micro-batch]
   std::vector<Unlocked> unlocked_;
   StageOrders orders_;
 };

@@ -37,20 +37,19 @@ int roundDown(int position) { return position / apart * apart; }
 OrderSimulator::OrderSimulator(const PipelineProblem &problem,
                                std::vector<int> mostKept)
     : stages_(problem.stages()), count_(problem.microBatches()),
-      split_(problem.splitsBackward()), message_(problem.messageSeconds),
-      position_(count_), now_(stages_), next_(stages_),
-      keys_((stages_ + 3) / 4 * 4, ~UINT64_C(0)), stageBits_(bitsFor(stages_)),
-      ends_(count_), byForward_(count_ / apart + 1),
-      byBackward_(count_ / apart + 1),
+      split_(problem.splitsBackward()), graph_(problem),
+      firstStage_(stages_ > 0 ? *graph_.order().begin() : 0), position_(count_),
+      now_(stages_), next_(stages_), keys_((stages_ + 3) / 4 * 4, ~UINT64_C(0)),
+      stageBits_(bitsFor(stages_)), ends_(count_),
+      byForward_(count_ / apart + 1), byBackward_(count_ / apart + 1),
       statesByForward_(byForward_.size() * stages_),
       statesByBackward_(byBackward_.size() * stages_) {
   fillRows(problem, std::move(mostKept));
   size_t cells = static_cast<size_t>(stages_) * count_;
-  for (Arrivals *arrivals : {&ofBase_, &ofTrial_}) {
-    arrivals->forward.resize(cells + count_);
-    arrivals->ready.resize(cells);
-    arrivals->gradient.resize(cells);
-  }
+  for (Times *times : {&ofBase_, &ofTrial_})
+    for (auto *list : {&times->forward, &times->backward, &times->chosen,
+                       &times->input, &times->gradient, &times->ready})
+      list->resize(cells);
 }
 
 void OrderSimulator::fillRows(const PipelineProblem &problem,
@@ -92,7 +91,6 @@ void OrderSimulator::fillRows(const PipelineProblem &problem,
       bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
     bytesOf[s] = held->second;
   }
-  double up = 0;
   for (int s = 0; s < stages_; ++s) {
     Row &row = rows_.emplace_back();
     row.forward = seconds_.data() + rowOf[s];
@@ -104,11 +102,27 @@ void OrderSimulator::fillRows(const PipelineProblem &problem,
     row.limit = problem.limits.empty() ? std::numeric_limits<int64_t>::max()
                                        : problem.limits[s];
     row.mostKept = mostKept[s];
-    // Behind weight gradients, which may be a stage's last item, comes nothing.
-    row.up = split_ ? 0 : up;
-    if (count_ > 0)
-      up += message_ + *std::min_element(row.backward, row.backward + count_);
+    row.into = graph_.into(s);
+    row.outOf = graph_.outOf(s);
+    row.depth = graph_.depth(s);
+    row.up = 0;
   }
+  findLeastUp();
+}
+
+void OrderSimulator::findLeastUp() {
+  // Behind weight gradients, which may be a stage's last item, comes nothing.
+  if (split_ || count_ == 0)
+    return;
+  for (int s : graph_.order())
+    for (const StageLink &link : rows_[s].into) {
+      const Row &before = rows_[link.from];
+      rows_[s].up =
+          std::max(rows_[s].up,
+                   before.up + (link.seconds +
+                                *std::min_element(before.backward,
+                                                  before.backward + count_)));
+    }
 }
 
 void OrderSimulator::setRule(const DispatchRule &rule) {
@@ -125,38 +139,89 @@ bool OrderSimulator::forwardFits(int s) const {
          stage.held <= row.limit - row.held[forwards_[stage.forwards]];
 }
 
-/// When the next backward may begin; `never` where that is not known yet.
+/// Returns when the next backward may begin; `never` if that is not known yet.
 double OrderSimulator::gradientReady(int s) const {
   const Stage &stage = now_[s];
   if (stage.backwards == count_)
     return never;
-  if (s + 1 < stages_)
-    return stage.backwards < now_[s + 1].backwards
-               ? arrivals_->ready[s * count_ + stage.backwards]
+  if (!rows_[s].outOf.empty())
+    return stage.backwards < stage.gradients
+               ? times_->ready[s * count_ + stage.backwards]
                : never;
-  int position = position_[backwards_[stage.backwards]];
-  return position < stage.forwards
-             ? arrivals_->forward[stages_ * count_ + position]
-             : never;
+  const int position = position_[backwards_[stage.backwards]];
+  return position < stage.forwards ? times_->forward[s * count_ + position]
+                                   : never;
+}
+
+/// Notes the forwards whose inputs are known now: all stages that give one have run.
+/// Called whenever one of them has run.
+void OrderSimulator::takeInputs(int s) {
+  const StageGraph::Links into = rows_[s].into;
+  int &position = now_[s].inputs;
+  int known = position + 1; // of a single link
+  if (into.last - into.first > 1) {
+    known = count_;
+    for (const StageLink &link : into)
+      known = std::min(known, now_[link.from].forwards);
+  }
+  for (; position < known; ++position) {
+    double comes = 0;
+    for (const StageLink &link : into)
+      comes = std::max(comes, times_->forward[link.from * count_ + position] +
+                                  link.seconds);
+    times_->input[s * count_ + position] = comes;
+  }
+}
+
+/// Notes the backwards whose gradients are known now.
+void OrderSimulator::takeGradients(int s) {
+  const Row &row = rows_[s];
+  const StageGraph::Links outOf = row.outOf;
+  int &position = now_[s].gradients;
+  int known = position + 1; // of a single link
+  if (outOf.last - outOf.first > 1) {
+    known = count_;
+    for (const StageLink &link : outOf)
+      known = std::min(known, now_[link.to].backwards);
+  }
+  for (; position < known; ++position) {
+    double comes = 0, chosen = 0;
+    for (const StageLink &link : outOf) {
+      const size_t cell = link.to * count_ + position;
+      comes = std::max(comes, times_->backward[cell] + link.seconds);
+      chosen = std::max(chosen, times_->chosen[cell]);
+    }
+    const size_t cell = s * count_ + position;
+    times_->gradient[cell] = comes;
+    // The stage begins early enough to have computed again what it needs by then, as
+    // soon as it can know.
+    times_->ready[cell] =
+        std::max(comes - row.recompute[backwards_[position]], chosen);
+  }
 }
 
 void OrderSimulator::decide(int s) {
   const Stage &stage = now_[s];
-  double backward = gradientReady(s), forward = never;
-  if (stage.forwards < count_ &&
-      (s == 0 || stage.forwards < now_[s - 1].forwards) && forwardFits(s))
-    forward = s == 0 ? 0 : arrivals_->forward[s * count_ + stage.forwards];
-  double time = std::min(backward, forward);
+  Next &next = next_[s];
+  next.backward = gradientReady(s);
+  next.forward = never;
+  if (stage.forwards < count_ && forwardFits(s)) {
+    if (rows_[s].into.empty())
+      next.forward = 0;
+    else if (stage.forwards < stage.inputs)
+      next.forward = times_->input[s * count_ + stage.forwards];
+  }
+  double time = std::min(next.backward, next.forward);
   if (split_ && stage.weights < stage.backwards) {
     double spare = rule_.patience * rows_[s].weight[backwards_[stage.weights]];
     if (time >= stage.free + spare)
       time = stage.free;
   }
-  next_[s] = {std::max(time, stage.free), backward, forward};
+  next.time = std::max(time, stage.free);
   // Positive numbers are in the order of their bits; the last ones give way to
   // the number of the stage. Which of two is looked at first does not matter
   // where they differ by that little.
-  keys_[s] = (bitsOf(next_[s].time) & ~stageBits_) | static_cast<uint64_t>(s);
+  keys_[s] = (bitsOf(next.time) & ~stageBits_) | static_cast<uint64_t>(s);
 }
 
 /// The stage whose next item begins first. Four chains, since each comparison
@@ -178,6 +243,7 @@ int OrderSimulator::first() const {
 int64_t OrderSimulator::restore(Mode mode, int forwards, int backwards,
                                 double &makespan) {
   int f = roundDown(forwards) / apart, b = roundDown(backwards) / apart;
+  mostForwards_ = mostBackwards_ = 0;
   bool none = mode == Mode::Play || f == 0 || b == 0 ||
               byForward_[f].items < 0 || byBackward_[b].items < 0;
   if (none) {
@@ -195,6 +261,10 @@ int64_t OrderSimulator::restore(Mode mode, int forwards, int backwards,
   if (mode == Mode::Try)
     ofTrial_ = ofBase_;
   makespan = moment.makespan;
+  for (const Stage &stage : now_) {
+    mostForwards_ = std::max(mostForwards_, stage.forwards);
+    mostBackwards_ = std::max(mostBackwards_, stage.backwards);
+  }
   return moment.items;
 }
 
@@ -220,7 +290,7 @@ int64_t OrderSimulator::begin(const MicroBatchOrder &order, Mode mode,
     firstForward = differ(order.forwards, base_.forwards);
     firstBackward = differ(order.backwards, base_.backwards);
   }
-  arrivals_ = mode == Mode::Record ? &ofBase_ : &ofTrial_;
+  times_ = mode == Mode::Record ? &ofBase_ : &ofTrial_;
   return restore(mode, std::min(firstForward, count_ - 1),
                  std::min(firstBackward, count_ - 1), makespan);
 }
@@ -231,68 +301,61 @@ bool OrderSimulator::runsBackward(int s) const {
   const bool backward = next.backward <= next.time;
   if (!backward || next.forward > next.time || !rule_.fillsFirst)
     return backward;
-  return now_[s].forwards - now_[s].backwards >= stages_ - s;
+  return now_[s].forwards - now_[s].backwards >= rows_[s].depth;
 }
 
-/// The stage that has input of it, or -1.
-int OrderSimulator::runBackward(int s, Simulation &now) {
-  const int last = stages_ - 1;
+void OrderSimulator::runBackward(int s, Simulation &now) {
   Stage &stage = now_[s];
   const Row &row = rows_[s];
   const int position = stage.backwards++, m = backwards_[position];
-  double begin = stage.free + row.recompute[m];
-  begin = std::max(
-      begin, s < last ? arrivals_->gradient[s * count_ + position]
-                      : arrivals_->forward[stages_ * count_ + position_[m]]);
+  const double comes = row.outOf.empty()
+                           ? times_->forward[s * count_ + position_[m]]
+                           : times_->gradient[s * count_ + position];
+  const double begin = std::max(stage.free + row.recompute[m], comes);
   stage.free = begin + row.backward[m];
   stage.left -= row.backward[m];
   stage.held -= row.held[m] - row.late[m];
   now.makespan = std::max(now.makespan, stage.free);
-  int neighbour = -1;
-  if (s > 0) {
-    // The stage before begins early enough to have computed again what it
-    // needs by then, as soon as it can know.
-    const double comes = stage.free + message_;
-    const size_t cell = (s - 1) * count_ + position;
-    arrivals_->gradient[cell] = comes;
-    arrivals_->ready[cell] =
-        std::max(comes - rows_[s - 1].recompute[m], next_[s].time);
-    neighbour = s - 1;
-  } else if (now.mode == Mode::Record) {
-    ends_[position] = stage.free;
-  } else if (position >= watched_ && stage.free > ends_[position]) {
-    now.makespan = never;
+  times_->backward[s * count_ + position] = stage.free;
+  times_->chosen[s * count_ + position] = next_[s].time;
+  for (const StageLink &link : row.into)
+    takeGradients(link.from);
+  if (s == firstStage_) {
+    if (now.mode == Mode::Record)
+      ends_[position] = stage.free;
+    else if (position >= watched_ && stage.free > ends_[position])
+      now.makespan = never;
   }
   if (now.out)
     (*now.out)[s].push_back({ItemKind::Backward, m});
-  if (now.mode == Mode::Record && s == last && stage.backwards % apart == 0) {
+  if (now.mode == Mode::Record && stage.backwards > mostBackwards_) {
+    mostBackwards_ = stage.backwards;
     const int moment = stage.backwards / apart;
-    save(byBackward_[moment], &statesByBackward_[moment * stages_], now.items,
-         now.makespan);
+    if (stage.backwards % apart == 0)
+      save(byBackward_[moment], &statesByBackward_[moment * stages_], now.items,
+           now.makespan);
   }
-  return neighbour;
 }
 
-/// The stage that has input of it, or -1.
-int OrderSimulator::runForward(int s, Simulation &now) {
-  const int last = stages_ - 1;
+void OrderSimulator::runForward(int s, Simulation &now) {
   Stage &stage = now_[s];
   const Row &row = rows_[s];
   const int position = stage.forwards++, m = forwards_[position];
-  const double begin = s == 0 ? 0 : arrivals_->forward[s * count_ + position];
-  stage.free = std::max(stage.free, begin) + row.forward[m];
+  stage.free = std::max(stage.free, next_[s].forward) + row.forward[m];
   stage.left -= row.forward[m];
   stage.held += row.held[m];
-  arrivals_->forward[(s + 1) * count_ + position] =
-      stage.free + (s < last ? message_ : 0);
+  times_->forward[s * count_ + position] = stage.free;
+  for (const StageLink &link : row.outOf)
+    takeInputs(link.to);
   if (now.out)
     (*now.out)[s].push_back({ItemKind::Forward, m});
-  if (now.mode == Mode::Record && s == 0 && stage.forwards % apart == 0) {
+  if (now.mode == Mode::Record && stage.forwards > mostForwards_) {
+    mostForwards_ = stage.forwards;
     const int moment = stage.forwards / apart;
-    save(byForward_[moment], &statesByForward_[moment * stages_], now.items,
-         now.makespan);
+    if (stage.forwards % apart == 0)
+      save(byForward_[moment], &statesByForward_[moment * stages_], now.items,
+           now.makespan);
   }
-  return s < last ? s + 1 : -1;
 }
 
 void OrderSimulator::runWeight(int s, Simulation &now) {
@@ -324,18 +387,23 @@ double OrderSimulator::simulate(const MicroBatchOrder &order, Mode mode,
       break;
     }
     ++now.items;
-    int neighbour = -1;
-    if (runsBackward(s))
-      neighbour = runBackward(s, now);
-    else if (next.forward <= next.time)
-      neighbour = runForward(s, now);
+    const bool backward = runsBackward(s);
+    const bool forward = !backward && next.forward <= next.time;
+    if (backward)
+      runBackward(s, now);
+    else if (forward)
+      runForward(s, now);
     else
       runWeight(s, now);
     if (now.makespan == never)
       break;
     decide(s);
-    if (neighbour >= 0)
-      decide(neighbour);
+    if (backward)
+      for (const StageLink &link : rows_[s].into)
+        decide(link.from);
+    else if (forward)
+      for (const StageLink &link : rows_[s].outOf)
+        decide(link.to);
   }
   items_ += now.items - before;
   for (const Stage &stage : now_)

@@ -20,6 +20,7 @@
 #define DYNA_RUNTIME_PLANNER_SCHEDULES_ORDERSIMULATOR_H
 
 #include "runtime/planner/order/PipelineTimes.h"
+#include "runtime/planner/order/schedules/StageGraph.h"
 
 #include <limits>
 
@@ -43,8 +44,8 @@ class OrderSimulator {
 public:
   static constexpr double never = std::numeric_limits<double>::infinity();
 
-  /// `problem` must outlive this. `mostKept[s]`: micro-batches that a stage may
-  /// hold, whatever their bytes.
+  /// `problem` must outlive this. Its links form no circle, and it has no `previous`.
+  /// `mostKept[s]`: micro-batches that a stage may hold, whatever their bytes.
   OrderSimulator(const PipelineProblem &problem, std::vector<int> mostKept);
 
   /// Of what is simulated from now on; there is no base.
@@ -70,17 +71,21 @@ private:
     double left = 0; ///< least seconds of all items that it has not begun
     int64_t held = 0;
     int forwards = 0, backwards = 0, weights = 0; ///< begun
+    /// Forwards whose inputs, and backwards whose gradients, are known to come.
+    int inputs = 0, gradients = 0;
   };
   /// Of the base, before an item.
   struct Moment {
     int64_t items = -1; ///< before it; -1: none
     double makespan = 0;
   };
-  /// [stage][position]: when the input of the forward there has come (a row more
-  /// for the ends of the last stage's), and from when on the backward there may
-  /// begin, and when its gradient has come.
-  struct Arrivals {
-    std::vector<double> forward, ready, gradient;
+  /// Times by stage and position.
+  struct Times {
+    /// Ends of forwards and backwards, and when a stage chose its backward.
+    std::vector<double> forward, backward, chosen;
+    /// When all inputs of a forward have come, and all gradients of a backward; and
+    /// from when on the backward may begin.
+    std::vector<double> input, gradient, ready;
   };
   /// Seconds and bytes by micro-batch; stages that have the same share rows.
   struct Row {
@@ -88,6 +93,8 @@ private:
     const int64_t *held, *late;
     int64_t limit;
     int mostKept;
+    StageGraph::Links into, outOf;
+    int depth; ///< as in StageGraph
     double up; ///< the least from the end of a backward to the end of all
   };
   enum class Mode { Try, Record, Play };
@@ -101,23 +108,27 @@ private:
   };
 
   void fillRows(const PipelineProblem &problem, std::vector<int> mostKept);
+  void findLeastUp();
   double simulate(const MicroBatchOrder &order, Mode mode, double bound,
                   StageOrders *items);
   int64_t begin(const MicroBatchOrder &order, Mode mode, double &makespan);
   bool runsBackward(int s) const;
-  int runBackward(int s, Simulation &now);
-  int runForward(int s, Simulation &now);
+  void runBackward(int s, Simulation &now);
+  void runForward(int s, Simulation &now);
   void runWeight(int s, Simulation &now);
   int64_t restore(Mode mode, int forwards, int backwards, double &makespan);
   void save(Moment &moment, Stage *states, int64_t items, double makespan);
   bool forwardFits(int s) const;
   double gradientReady(int s) const;
+  void takeInputs(int s);
+  void takeGradients(int s);
   void decide(int s);
   int first() const;
 
   int stages_, count_;
   bool split_;
-  double message_;
+  StageGraph graph_;
+  int firstStage_;              ///< a stage that no other one links to
   std::vector<double> seconds_; ///< what rows point to
   std::vector<int64_t> bytes_;
   std::vector<Row> rows_;
@@ -136,13 +147,14 @@ private:
   std::vector<Next> next_;
   std::vector<uint64_t> keys_; ///< times and stages
   uint64_t stageBits_;
-  Arrivals *arrivals_ = nullptr;
+  Times *times_ = nullptr;
   int watched_ = 0; ///< backwards of the first stage are compared from here on
 
   // Of the base, and of what is tried.
   MicroBatchOrder base_;
-  Arrivals ofBase_, ofTrial_;
-  std::vector<double> ends_; ///< of the first stage's backwards
+  Times ofBase_, ofTrial_;
+  std::vector<double> ends_;                 ///< of the first stage's backwards
+  int mostForwards_ = 0, mostBackwards_ = 0; ///< that any stage has begun
   std::vector<Moment> byForward_, byBackward_;
   std::vector<Stage> statesByForward_, statesByBackward_;
   int64_t items_ = 0;

@@ -8,6 +8,13 @@
 
 namespace dyna {
 
+std::vector<StageLink> chainOf(int stages, double seconds) {
+  std::vector<StageLink> links;
+  for (int s = 1; s < stages; ++s)
+    links.push_back({s - 1, s, seconds});
+  return links;
+}
+
 Status checkMemory(const PipelineProblem &problem) {
   if (problem.limits.empty())
     return Status::ok();

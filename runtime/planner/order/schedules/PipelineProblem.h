@@ -19,6 +19,22 @@
 
 namespace dyna {
 
+enum class ItemKind {
+  Forward,
+  Backward, ///< with its weight gradients, unless these are items too
+  Weight
+};
+
+/// A link between two stages. An activation travels on it, and its gradient comes back.
+struct StageLink {
+  int from = 0, to = 0; ///< stages of the producer and of the consumer
+  double seconds = 0;   ///< of a message, one way
+  int edge = -1;        ///< edge of the model (Model::edge) that it stands for
+};
+
+/// Returns the links of a chain of stages whose messages take so long.
+std::vector<StageLink> chainOf(int stages, double seconds);
+
 struct PipelineProblem {
   using Seconds = std::vector<std::vector<double>>;
   using Bytes = std::vector<std::vector<int64_t>>;
@@ -46,9 +62,13 @@ struct PipelineProblem {
   /// Items that a search of orders may simulate after its simple orders; 0: it takes
   /// the best simple order.
   int64_t searchItems = 1800000;
-  /// From the end of an item to when the stage behind it (activations) or
-  /// before it (gradients) has what it sends.
-  double messageSeconds = 0;
+  /// Links between stages, which form no circle. Empty: a chain whose messages take no
+  /// time.
+  std::vector<StageLink> links;
+  /// Micro-batch whose forward comes before that of each one on all stages, and whose
+  /// backward comes after it; -1: none. Each precedes one other at most. Empty: none
+  /// has one.
+  std::vector<int> previous;
 
   int stages() const { return static_cast<int>(forward.size()); }
   int microBatches() const {

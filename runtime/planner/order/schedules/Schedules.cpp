@@ -4,6 +4,8 @@
 
 #include "runtime/planner/order/schedules/Schedules.h"
 
+#include "runtime/planner/order/schedules/StageGraph.h"
+
 namespace dyna {
 
 #define DYNA_SCHEDULE(Id) extern const ScheduleRule schedule##Id;
@@ -17,6 +19,18 @@ const ScheduleRule &ruleOf(Schedule schedule) {
 #include "runtime/planner/order/schedules/Schedules.def"
   }
   __builtin_unreachable();
+}
+
+StageOrders
+ordersByShape(const PipelineProblem &problem,
+              std::vector<PipelineItem> (*ofStage)(const StageShape &)) {
+  const StageGraph graph(problem);
+  const int levels = graph.levels();
+  StageOrders orders;
+  for (int s = 0; s < problem.stages(); ++s)
+    orders.push_back(ofStage({levels - graph.depth(s), levels,
+                              problem.microBatches(), problem.inFlight}));
+  return orders;
 }
 
 const std::vector<Schedule> &allSchedules() {

@@ -25,12 +25,6 @@ enum class Schedule {
 #include "runtime/planner/order/schedules/Schedules.def"
 };
 
-enum class ItemKind {
-  Forward,
-  Backward, ///< with its weight gradients, unless these are items too
-  Weight
-};
-
 /// A part of the work of one micro-batch on one stage.
 struct PipelineItem {
   ItemKind kind = ItemKind::Forward;
@@ -48,7 +42,8 @@ struct PipelineItem {
 /// What each stage runs, one after another.
 using StageOrders = std::vector<std::vector<PipelineItem>>;
 
-/// A stage as a schedule sees it that goes by numbers alone.
+/// A stage as a schedule sees it that goes by numbers alone. In a graph that is no
+/// chain, `stages` is the number of levels, and stages of one depth are alike.
 struct StageShape {
   int stage = 0, stages = 1;
   int microBatches = 0; ///< of the replica in this step
@@ -78,15 +73,10 @@ struct ScheduleRule {
   bool waitsLate = false;
 };
 
-/// For schedules in which each stage goes by its shape.
-template <typename OfStage>
-StageOrders ordersByShape(const PipelineProblem &problem, OfStage ofStage) {
-  StageOrders orders;
-  for (int s = 0; s < problem.stages(); ++s)
-    orders.push_back(ofStage(StageShape{
-        s, problem.stages(), problem.microBatches(), problem.inFlight}));
-  return orders;
-}
+/// Orders the items of each stage by its shape.
+StageOrders
+ordersByShape(const PipelineProblem &problem,
+              std::vector<PipelineItem> (*ofStage)(const StageShape &));
 
 const ScheduleRule &ruleOf(Schedule schedule);
 

@@ -28,8 +28,9 @@ std::vector<unsigned char> contents(const Instruction &i) {
 Status runMessages(const ExecutableGraph &graph, const plan::Plan &plan) {
   return runRanks(graph.ranks(), [&](Transport &transport) -> Status {
     const RankView &view = graph.replicaView(transport.rank());
-    DYNA_ASSIGN_OR_RETURN(auto exchange,
-                          RankExchange::create(graph, view, transport));
+    SharedGroups groups;
+    DYNA_ASSIGN_OR_RETURN(
+        auto exchange, RankExchange::create(graph, view, transport, groups));
     std::map<std::tuple<bool, int, int>, std::vector<unsigned char>> buffers;
     for (const Instruction &i : plan.ranks[transport.rank()].instructions) {
       const ExchangeOp op = exchangeOf(i.op);

@@ -39,6 +39,8 @@ def BuildMicroBatches : Pass<"dyna-build-micro-batches", "::mlir::ModuleOp"> {
     In a module with an `exec.orchestration` (`dyna-orchestrate`), which has strategies of its own, samples go to these by
     length and, unless `merge-ranges=never`, by what switches take (`AssignStrategies.h`). Each that has some, and home, gets a
     draft, and an `exec.step` says which samples are whose.
+
+    Planning words, such as `pipeline` and `rank-memory`, are options too; `dyna-opt --help` lists them.
   }];
   let dependentDialects = ["::mlir::exec::ExecDialect"];
   let options = Plan_MiniBatch;
@@ -53,6 +55,8 @@ def Schedule : Pass<"dyna-schedule", "::mlir::ModuleOp"> {
     messages, exchanges, updates or places yet. Whether an order fits the memory is a matter of the
     complete plan, which is made for that and dropped. Without options, schedule, memory and
     the rest are those that the micro-batches were cut for. Complete plans are left alone.
+
+    Planning words, such as `pipeline` and `rank-memory`, are options too; `dyna-opt --help` lists them.
   }];
   let dependentDialects = ["::mlir::exec::ExecDialect"];
   let options = [
@@ -72,6 +76,8 @@ def OrderCommunication : Pass<"dyna-order-communication", "::mlir::ModuleOp"> {
 
     Where the module has no draft, complete plans are taken instead, whatever made them: their
     communication is dropped and ordered anew, by the rules of `pipeline`.
+
+    Planning words, such as `pipeline` and `rank-memory`, are options too; `dyna-opt --help` lists them.
   }];
   let dependentDialects = ["::mlir::exec::ExecDialect"];
   let options = [
@@ -91,6 +97,8 @@ def Plan : Pass<"dyna-plan", "::mlir::ModuleOp"> {
     the passes below. Everything else is
     left alone. Behind `dyna-orchestrate` it makes the plan of every phase, with the switches between them, and an
     `exec.step`.
+
+    Planning words, such as `pipeline` and `rank-memory`, are options too; `dyna-opt --help` lists them.
   }];
   let dependentDialects = ["::mlir::exec::ExecDialect"];
   let options = Plan_MiniBatch;

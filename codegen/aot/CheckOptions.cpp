@@ -159,13 +159,14 @@ int OptionsCheck::checkPlanning() {
   if (options.stopAfter == "plan" && options.lengths.empty())
     return usageError("--stop-after=plan needs --lengths, the tokens of each "
                       "sample, such as --lengths=30,5,40");
-  for (auto [flag, isGiven] :
-       {std::pair("--micro-batches", !options.microBatches.empty()),
-        {"--rank-memory", !options.rankMemory.empty()}})
-    if (options.stopAfter != "plan" && isGiven)
-      return usageError(llvm::Twine(flag) +
-                        " goes with --stop-after=plan: a binary is told when "
-                        "it runs");
+  // --strategies search reads --tokens-per-batch, too.
+  for (const auto &[name, text] : options.planWords)
+    if (options.stopAfter != "plan" &&
+        !(searches() && name == "tokens-per-batch"))
+      return usageError(
+          "--" + llvm::Twine(name) + " goes with --stop-after=plan" +
+          (name == "tokens-per-batch" ? " or --strategies search" : "") +
+          ": a binary is told when it runs");
   if (options.stopAfter != "plan" && !searches() && !options.lengths.empty())
     return usageError("--lengths goes with --stop-after=plan or --strategies "
                       "search: a binary makes plans of its data");
@@ -188,8 +189,7 @@ int OptionsCheck::checkSearch() {
   if (!searches()) {
     for (auto [flag, isGiven] :
          {std::pair("--cluster", !options.cluster.empty()),
-          {"--ranks", options.ranks != 0},
-          {"--tokens-per-batch", options.tokensPerBatch != 0}})
+          {"--ranks", options.ranks != 0}})
       if (isGiven)
         return usageError(llvm::Twine(flag) +
                           " goes with --strategies search: a binary is told "

@@ -281,17 +281,16 @@ void Driver::buildOrchestratePhase(OpPassManager &passes) const {
 }
 
 void Driver::buildPlanPhase(OpPassManager &passes) const {
-  PlanOptions plan;
-  plan.lengths.assign(options.lengths.begin(), options.lengths.end());
-  plan.microBatches = options.microBatches;
-  plan.rankMemory = options.rankMemory;
-  plan.costs = options.costs;
+  auto words = options.planWords;
+  if (!options.costs.empty())
+    words.emplace_back("costs", options.costs);
   // What was orchestrated has strategies of its own, which take turns in a step.
   if (strategies.empty() || !ranges.empty())
-    return passes.addPass(createPlan(plan));
+    return passes.addPass(createPlan(words, options.lengths));
+  words.emplace_back("strategy", "");
   for (const std::string &strategy : strategies) {
-    plan.strategy = strategy;
-    passes.addPass(createPlan(plan));
+    words.back().second = strategy;
+    passes.addPass(createPlan(words, options.lengths));
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "codegen/aot/Linker.h"
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace mlir {
@@ -31,11 +32,11 @@ struct DriverOptions {
   std::string costs; ///< file that cuts them into stages; empty: each run does
   std::string cluster;          ///< described devices, to search for
   int64_t ranks = 0;            ///< to search for; 0: all devices
-  int64_t tokensPerBatch = 0;   ///< of a step, to search for; 0: as a run's
+  int64_t tokensPerBatch = 0;   ///< of a step, to search for; 0: default
   std::vector<int64_t> lengths; ///< of the samples to plan or search for
   std::string lengthsFile;      ///< they are from; empty: from no file
-  std::string microBatches; ///< what these plans are made of; empty: as a run
-  std::string rankMemory;   ///< that they fit; empty: not limited
+  /// Planning words of `stopAfter` plan, by name, with their texts.
+  std::vector<std::pair<std::string, std::string>> planWords;
   std::string stopAfter;
   std::string dumpDirectory;
   bool timePasses = false;

@@ -17,8 +17,12 @@ namespace {
 struct BuildMicroBatches
     : mlir::dyna::impl::BuildMicroBatchesBase<BuildMicroBatches> {
   using BuildMicroBatchesBase::BuildMicroBatchesBase;
+  BuildMicroBatches() = default;
+  BuildMicroBatches(const BuildMicroBatches &other)
+      : BuildMicroBatchesBase(other) {}
   template <typename BeginningPass>
-  friend MiniBatchRequest mlir::dyna::requestOf(const BeginningPass &);
+  friend ::dyna::StatusOr<MiniBatchRequest>
+  mlir::dyna::requestOf(const BeginningPass &);
 
   void runOnOperation() override {
     if (failed(build()))
@@ -28,13 +32,16 @@ struct BuildMicroBatches
 private:
   LogicalResult build() {
     ModuleOp module = getOperation();
+    auto request = requestOf(*this);
+    if (!request.isOk())
+      return refuse(module, request.status());
     FailureOr<::dyna::Model> model = modelOf(module);
     if (failed(model))
       return failure();
     auto orchestrated = findOrchestrated(module, *model);
     if (failed(orchestrated))
       return failure();
-    auto step = begin(*orchestrated, *model);
+    auto step = begin(*orchestrated, *model, *request);
     if (!step.isOk())
       return refuse(module, step.status());
     return addStep(module, *model, *orchestrated, std::move(*step),
@@ -43,10 +50,13 @@ private:
 
   ::dyna::StatusOr<StepDraft>
   begin(const std::optional<Orchestrated> &orchestrated,
-        const ::dyna::Model &model) {
-    DYNA_ASSIGN_OR_RETURN(auto costModel, openCosts(model, costs, cluster));
-    return beginStep(orchestrated, model, costModel, requestOf(*this));
+        const ::dyna::Model &model, const MiniBatchRequest &request) {
+    DYNA_ASSIGN_OR_RETURN(auto costModel, openCosts(model, request.words.costs,
+                                                    request.words.cluster));
+    return beginStep(orchestrated, model, costModel, request);
   }
+
+  WordOptions words{*this, beginningWords};
 };
 
 } // namespace

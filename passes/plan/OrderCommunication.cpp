@@ -17,6 +17,9 @@ namespace {
 struct OrderCommunication
     : mlir::dyna::impl::OrderCommunicationBase<OrderCommunication> {
   using OrderCommunicationBase::OrderCommunicationBase;
+  OrderCommunication() = default;
+  OrderCommunication(const OrderCommunication &other)
+      : OrderCommunicationBase(other) {}
 
   void runOnOperation() override {
     if (failed(orderAll()))
@@ -26,10 +29,13 @@ struct OrderCommunication
 private:
   LogicalResult orderAll() {
     ModuleOp module = getOperation();
+    auto asked = words.read();
+    if (!asked.isOk())
+      return refuse(module, asked.status());
     FailureOr<::dyna::Model> model = modelOf(module);
     if (failed(model))
       return failure();
-    auto costModel = openCosts(*model, costs, cluster);
+    auto costModel = openCosts(*model, asked->costs, asked->cluster);
     if (!costModel.isOk())
       return refuse(module, costModel.status());
     auto plans = llvm::to_vector(module.getOps<exec::PlanOp>());
@@ -41,7 +47,7 @@ private:
         llvm::any_of(plans, [](exec::PlanOp plan) { return plan.isDraft(); });
     for (exec::PlanOp plan : plans)
       if (plan.isDraft() == hasDrafts &&
-          failed(order(plan, *model, *costModel)))
+          failed(order(plan, *model, *costModel, asked->pipeline)))
         return failure();
     return joinAll(*model);
   }
@@ -64,7 +70,8 @@ private:
   }
 
   LogicalResult order(exec::PlanOp op, const ::dyna::Model &model,
-                      const ::dyna::CostModel &costModel) {
+                      const ::dyna::CostModel &costModel,
+                      const std::string &pipeline) {
     // Home's phase may have no samples: then it has nothing to schedule.
     if (!op.hasPrograms() && !op.getOps<exec::MicroBatchOp>().empty())
       return op.emitOpError(
@@ -74,15 +81,12 @@ private:
       return failure();
     draft->options.naiveMessages = naive;
     const bool isPhase = draft->isPhase;
-    auto word = scheduleWord(pipeline, schedule);
-    if (!word.isOk())
-      return refuse(op, word.status());
-    if (!op.isDraft() && !word->empty()) {
-      auto chosen = ::dyna::findSchedule(*word);
+    if (!op.isDraft() && !pipeline.empty()) {
+      auto chosen = ::dyna::findSchedule(pipeline);
       if (!chosen.isOk())
         return refuse(op, chosen.status());
       draft->options.schedule = *chosen;
-    } else if (!word->empty()) {
+    } else if (!pipeline.empty()) {
       return op.emitOpError("is a draft, which says its schedule itself: "
                             "'pipeline' is for complete plans");
     }
@@ -94,6 +98,10 @@ private:
       return made;
     return verifyPlan(*made, model);
   }
+
+  WordOptions words{
+      *this,
+      {::dyna::Word::Costs, ::dyna::Word::Cluster, ::dyna::Word::Pipeline}};
 };
 
 } // namespace

@@ -25,6 +25,11 @@ FailureOr<::dyna::Model> modelOf(ModuleOp module);
 ::dyna::StatusOr<::dyna::ExecutableGraph>
 placeStrategy(const ::dyna::Model &model, const ::dyna::Strategy &strategy);
 
+/// Creates `dyna-plan` for samples of `lengths`, with planning words by name.
+std::unique_ptr<Pass>
+createPlan(const std::vector<std::pair<std::string, std::string>> &words,
+           ArrayRef<int64_t> lengths);
+
 /// What `dyna-verify-executable` checks of one graph.
 LogicalResult verifyExecutable(exec::GraphOp graph, const ::dyna::Model &model);
 

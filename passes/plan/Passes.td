@@ -11,45 +11,15 @@ include "mlir/Pass/PassBase.td"
 // Options that several passes have
 //===----------------------------------------------------------------------===//
 
-/// What layers and links take, beside a file of costs.
-defvar Plan_Cluster = Option<"cluster", "cluster", "std::string", "\"\"",
-    "Described devices to do the same by, and nodes x devices of each, such as a800-80g:4x8; empty, and without costs: ranks of this machine, all on one node">;
+// Planning words (runtime/planner/request/PlanningWords.h) are declared in C++, by
+// WordOptions.h. Here are the options that only passes have.
 
-/// What a mini-batch is, and who runs it.
+/// The samples of a mini-batch, and what it is for.
 defvar Plan_MiniBatch = [
-    Option<"strategy", "strategy", "std::string", "\"dp=1\"",
-           "A strategy, such as dp=2,pp=2 or a: tp=2,zero=1; its name becomes the graph's">,
-    Option<"costs", "costs", "std::string", "\"\"",
-           "File of what layers take (runtime/cost/Costs.proto), to cut them into stages by; empty: estimated">,
-    Plan_Cluster,
     ListOption<"lengths", "lengths", "int64_t", "Tokens of each sample of the mini-batch">,
     Option<"targetTokens", "target-tokens", "int64_t", "-1",
-           "What the sum of losses is divided by; -1: all tokens">,
-    Option<"tokensPerBatch", "tokens-per-batch", "int64_t", "-1",
-           "What a step takes, about, to choose micro-batches by; -1: as lengths say">,
-    Option<"microBatches", "micro-batches", "std::string", "\"\"",
-           "What they are made of, as a binary's --micro-batches says; empty: its default">,
-    Option<"tokensPerMicroBatch", "tokens-per-micro-batch", "int64_t", "-1",
-           "Tokens of a micro-batch, at most; -1: chosen">,
-    Option<"mergeRanges", "merge-ranges", "std::string", "\"never\"",
-           "In a module with an exec.orchestration, never: each strategy gets the samples of its range; or auto, as runs do: a range that is not worth its switch in this step joins the next longer one">];
-
-/// What orders go by, beside the schedule.
-defvar Plan_Order = [
-    Option<"inFlight", "in-flight", "int64_t", "-1",
-           "Micro-batches in flight, where the schedule leaves it open; -1: chosen">,
-    Option<"splitBackward", "split-backward", "bool", "false",
-           "Gradients of weights apart from those of inputs">,
-    Option<"recompute", "recompute", "std::string", "\"\"",
-           "none, selective or full, one per layer, or auto: chosen by rank-memory; empty: what the strategy says, or none">,
-    Option<"rankMemory", "rank-memory", "std::string", "\"\"",
-           "Bytes of each rank's parameters, their state and micro-batches, such as 40MiB; empty: not limited">];
-
-/// A binary's flag is --pipeline; passes that speak of schedules take that word too.
-defvar Plan_OtherWord = Option<"schedule", "schedule", "std::string", "\"\"",
-                               "The same as pipeline">;
-
-defvar Plan_Evaluate = Option<"evaluate", "evaluate", "bool", "false", "Losses only">;
+           "Divisor of the sum of losses; -1: all tokens">,
+    Option<"evaluate", "evaluate", "bool", "false", "Losses only">];
 
 //===----------------------------------------------------------------------===//
 // Passes that make plans
@@ -67,15 +37,13 @@ def BuildMicroBatches : Pass<"dyna-build-micro-batches", "::mlir::ModuleOp"> {
     that chose is said in a remark. Everything else is left alone.
 
     In a module with an `exec.orchestration` (`dyna-orchestrate`), which has strategies of its own, samples go to these by
-    length, and with `merge-ranges=auto` on by what switches take (`AssignStrategies.h`). Each that has some, and home, gets a
+    length and, unless `merge-ranges=never`, by what switches take (`AssignStrategies.h`). Each that has some, and home, gets a
     draft, and an `exec.step` says which samples are whose.
+
+    Planning words, such as `pipeline` and `rank-memory`, are options too; `dyna-opt --help` lists them.
   }];
   let dependentDialects = ["::mlir::exec::ExecDialect"];
-  let options = !listconcat(Plan_MiniBatch, [
-    Option<"pipeline", "pipeline", "std::string", "\"\"",
-           "Name of a schedule, as a binary's --pipeline has it; empty: its default">,
-    Plan_OtherWord],
-    Plan_Order, [Plan_Evaluate]);
+  let options = Plan_MiniBatch;
 }
 
 def Schedule : Pass<"dyna-schedule", "::mlir::ModuleOp"> {
@@ -87,23 +55,11 @@ def Schedule : Pass<"dyna-schedule", "::mlir::ModuleOp"> {
     messages, exchanges, updates or places yet. Whether an order fits the memory is a matter of the
     complete plan, which is made for that and dropped. Without options, schedule, memory and
     the rest are those that the micro-batches were cut for. Complete plans are left alone.
+
+    Planning words, such as `pipeline` and `rank-memory`, are options too; `dyna-opt --help` lists them.
   }];
   let dependentDialects = ["::mlir::exec::ExecDialect"];
   let options = [
-    Option<"costs", "costs", "std::string", "\"\"",
-           "File of what layers take (runtime/cost/Costs.proto); empty: estimated">,
-    Plan_Cluster,
-    Option<"pipeline", "pipeline", "std::string", "\"\"",
-           "Name of a schedule; empty: the one that the micro-batches were cut for">,
-    Plan_OtherWord,
-    Option<"inFlight", "in-flight", "int64_t", "-1",
-           "Micro-batches in flight, where the schedule leaves it open; -1: as they were cut for, or chosen for another schedule">,
-    Option<"splitBackward", "split-backward", "bool", "false",
-           "Gradients of weights apart from those of inputs, also where the cut was not for that">,
-    Option<"recompute", "recompute", "std::string", "\"\"",
-           "none, selective or full, one per layer, or auto: chosen by memory; empty: what the micro-batches were cut for">,
-    Option<"rankMemory", "rank-memory", "std::string", "\"\"",
-           "Bytes of each rank's parameters, their state and micro-batches, such as 40MiB; empty: what the micro-batches were cut for">,
     Option<"report", "report", "bool", "false",
            "Say in a remark for each replica what its pipeline is expected to take, its safety stock, and how many micro-batches its stages hold">];
 }
@@ -120,15 +76,11 @@ def OrderCommunication : Pass<"dyna-order-communication", "::mlir::ModuleOp"> {
 
     Where the module has no draft, complete plans are taken instead, whatever made them: their
     communication is dropped and ordered anew, by the rules of `pipeline`.
+
+    Planning words, such as `pipeline` and `rank-memory`, are options too; `dyna-opt --help` lists them.
   }];
   let dependentDialects = ["::mlir::exec::ExecDialect"];
   let options = [
-    Option<"costs", "costs", "std::string", "\"\"",
-           "File of what layers take (runtime/cost/Costs.proto), to expect tensors by; empty: estimated">,
-    Plan_Cluster,
-    Option<"pipeline", "pipeline", "std::string", "\"\"",
-           "Name of the schedule whose rules for waits complete plans follow; empty: a binary's default">,
-    Plan_OtherWord,
     Option<"naive", "naive", "bool", "false",
            "Send behind what makes a tensor and receive before what needs it, not proven: to see why that is not enough">];
 }
@@ -145,13 +97,11 @@ def Plan : Pass<"dyna-plan", "::mlir::ModuleOp"> {
     the passes below. Everything else is
     left alone. Behind `dyna-orchestrate` it makes the plan of every phase, with the switches between them, and an
     `exec.step`.
+
+    Planning words, such as `pipeline` and `rank-memory`, are options too; `dyna-opt --help` lists them.
   }];
   let dependentDialects = ["::mlir::exec::ExecDialect"];
-  let options = !listconcat(Plan_MiniBatch, [
-    Option<"pipeline", "pipeline", "std::string", "\"\"",
-           "Name of a schedule, as a binary's --pipeline has it; empty: its default">,
-    Plan_OtherWord],
-    Plan_Order, [Plan_Evaluate]);
+  let options = Plan_MiniBatch;
 }
 
 //===----------------------------------------------------------------------===//

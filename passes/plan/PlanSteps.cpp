@@ -38,26 +38,8 @@ void mlir::dyna::sayNotes(Operation *op,
     emitRemark(op->getLoc()) << ::dyna::printable(note);
 }
 
-Status mlir::dyna::checkCount(const char *option, int64_t value, int64_t most,
-                              const char *unit, const char *unset) {
-  if (value == -1 || (value >= 1 && value <= most))
-    return Status::ok();
-  std::string range = most == INT64_MAX ? std::string("at least 1")
-                                        : "1 to " + std::to_string(most) + unit;
-  return Status::invalidArgument(std::string(option) + " expects " + range +
-                                 ", or -1 for " + unset + ", but got " +
-                                 std::to_string(value));
-}
-
-::dyna::StatusOr<int64_t> mlir::dyna::bytesOf(const char *option,
-                                              const std::string &text) {
-  if (text.empty())
-    return 0;
-  auto bytes = ::dyna::parseBytes(text);
-  if (!bytes.isOk())
-    return Status::invalidArgument(std::string(option) + " " +
-                                   bytes.status().message());
-  return bytes;
+int64_t mlir::dyna::bytesOf(const std::string &text) {
+  return text.empty() ? 0 : *::dyna::parseBytes(text);
 }
 
 ::dyna::StatusOr<::dyna::CostModel>
@@ -72,40 +54,19 @@ mlir::dyna::openCosts(const ::dyna::Model &model, const std::string &costs,
   return ::dyna::CostModel::create(model, std::move(table));
 }
 
-::dyna::StatusOr<std::string>
-mlir::dyna::scheduleWord(const std::string &pipeline,
-                         const std::string &schedule) {
-  if (pipeline.empty() || schedule.empty() || pipeline == schedule)
-    return pipeline.empty() ? schedule : pipeline;
-  return Status::invalidArgument(
-      "pipeline and schedule are two words for one option, but got '" +
-      pipeline + "' and '" + schedule + "'");
-}
-
 //===----------------------------------------------------------------------===//
 // Micro-batches
 //===----------------------------------------------------------------------===//
 
 Status mlir::dyna::checkRequest(const MiniBatchRequest &request) {
-  constexpr const char *chosen = "what a training binary chooses";
-  DYNA_RETURN_IF_ERROR(checkCount("target-tokens", request.targetTokens,
-                                  INT64_MAX, "", "all tokens"));
-  DYNA_RETURN_IF_ERROR(checkCount("tokens-per-batch", request.tokensPerBatch,
-                                  ::dyna::maxTokensPerBatch, " tokens",
-                                  "those of lengths"));
-  DYNA_RETURN_IF_ERROR(
-      checkCount("tokens-per-micro-batch", request.tokensPerMicroBatch,
-                 ::dyna::maxMicroBatchTokens, " tokens", chosen));
-  DYNA_RETURN_IF_ERROR(checkCount("in-flight", request.inFlight, INT32_MAX,
-                                  " micro-batches", chosen));
-  if (request.evaluate && request.splitBackward)
+  if (request.targetTokens != -1 && request.targetTokens < 1)
+    return Status::invalidArgument(::dyna::formatText(
+        "target-tokens expects at least 1, or -1 for all tokens, but got %d",
+        request.targetTokens));
+  if (request.evaluate && request.words.splitBackward)
     return Status::invalidArgument(
         "split-backward says how gradients are made, but with evaluate there "
         "are none: give one of them");
-  if (request.mergeRanges != "auto" && request.mergeRanges != "never")
-    return Status::invalidArgument("merge-ranges expects auto or never, but "
-                                   "got '" +
-                                   request.mergeRanges + "'");
   if (request.lengths.empty())
     return Status::invalidArgument(
         "lengths expects the tokens of each sample, such as 30,5,40");
@@ -123,22 +84,15 @@ static int64_t tokensOf(const MiniBatchRequest &request) {
                          int64_t(0));
 }
 
-static ::dyna::StatusOr<::dyna::PlanRequest>
-policyRequest(::dyna::Strategy strategy, const MiniBatchRequest &asked) {
+static ::dyna::PlanRequest policyRequest(::dyna::Strategy strategy,
+                                         const MiniBatchRequest &asked) {
   ::dyna::PlanRequest request;
+  static_cast<::dyna::RequestWords &>(request) = asked.words;
   request.strategy = std::move(strategy);
-  DYNA_ASSIGN_OR_RETURN(request.pipeline,
-                        scheduleWord(asked.pipeline, asked.schedule));
-  request.microBatches = asked.microBatches;
-  request.recompute = asked.recompute;
-  request.tokensPerBatch = asked.tokensPerBatch > 0
-                               ? asked.tokensPerBatch
-                               : std::max<int64_t>(tokensOf(asked), 1);
-  request.tokensPerMicroBatch = std::max<int64_t>(asked.tokensPerMicroBatch, 0);
+  if (request.tokensPerBatch == 0)
+    request.tokensPerBatch = std::max<int64_t>(tokensOf(asked), 1);
   for (int64_t length : asked.lengths)
     request.longestSample = std::max(request.longestSample, length);
-  request.inFlight = std::max<int64_t>(asked.inFlight, 0);
-  request.splitBackward = asked.splitBackward;
   return request;
 }
 
@@ -242,8 +196,7 @@ static Status chooseOptions(PlanDraft &draft, ::dyna::Policy policy,
     llvm::append_range(draft.notes, taken.notes);
   };
   draft.evaluate = request.evaluate;
-  DYNA_ASSIGN_OR_RETURN(draft.rankMemory,
-                        bytesOf("rank-memory", request.rankMemory));
+  draft.rankMemory = bytesOf(request.words.rankMemory);
   take(std::move(policy));
   if (draft.rankMemory == 0)
     return Status::ok();
@@ -284,9 +237,12 @@ mlir::dyna::beginPlan(const ::dyna::Model &model,
                       const ::dyna::CostModel &costs,
                       const MiniBatchRequest &request) {
   DYNA_RETURN_IF_ERROR(checkRequest(request));
-  DYNA_ASSIGN_OR_RETURN(auto strategy, ::dyna::parseStrategy(request.strategy));
-  DYNA_ASSIGN_OR_RETURN(auto asked,
-                        policyRequest(std::move(strategy), request));
+  const std::string &text = request.words.strategy;
+  ::dyna::Strategy strategy;
+  if (!text.empty()) {
+    DYNA_ASSIGN_OR_RETURN(strategy, ::dyna::parseStrategy(text));
+  }
+  ::dyna::PlanRequest asked = policyRequest(std::move(strategy), request);
   DYNA_ASSIGN_OR_RETURN(auto policy, choosePolicy(costs, asked));
   if (std::string note = costs.describeOtherType(); !note.empty())
     policy.notes.push_back(std::move(note));
@@ -308,8 +264,8 @@ static PlanDraft draftOf(const ::dyna::SwitchTable &switches, int turn,
 mlir::dyna::beginPhase(const ::dyna::SwitchTable &switches, int turn,
                        const ::dyna::CostModel &costs,
                        const MiniBatchRequest &request) {
-  DYNA_ASSIGN_OR_RETURN(
-      auto asked, policyRequest(switches.graph(turn).strategy(), request));
+  ::dyna::PlanRequest asked =
+      policyRequest(switches.graph(turn).strategy(), request);
   DYNA_ASSIGN_OR_RETURN(auto policy, choosePolicy(costs, asked));
   return cutDraft(draftOf(switches, turn, request.evaluate), std::move(policy),
                   std::move(asked), costs, request);
@@ -320,11 +276,11 @@ mlir::dyna::phaseOptions(const ::dyna::SwitchTable &switches, int turn,
                          const ::dyna::CostModel &costs,
                          const MiniBatchRequest &request, int64_t longest) {
   MiniBatchRequest own = request;
-  if (own.tokensPerBatch <= 0)
-    own.tokensPerBatch = tokensOf(request);
+  if (own.words.tokensPerBatch == 0)
+    own.words.tokensPerBatch = std::max<int64_t>(tokensOf(request), 1);
   own.lengths = {longest};
-  DYNA_ASSIGN_OR_RETURN(auto asked,
-                        policyRequest(switches.graph(turn).strategy(), own));
+  ::dyna::PlanRequest asked =
+      policyRequest(switches.graph(turn).strategy(), own);
   DYNA_ASSIGN_OR_RETURN(auto policy, choosePolicy(costs, asked));
   PlanDraft draft = draftOf(switches, turn, request.evaluate);
   ::dyna::Planner planner(draft.graph, costs);

@@ -11,41 +11,40 @@
 #define DYNA_PASSES_PLAN_PLANSTEPS_H
 
 #include "passes/plan/Passes.h"
+#include "passes/plan/WordOptions.h"
 #include "runtime/cost/CostModel.h"
 #include "runtime/plan/graph/SwitchTable.h"
 #include "runtime/planner/graph/Planner.h"
 
 namespace mlir::dyna {
 
-constexpr const char *defaultStrategy = "dp=1"; ///< as Passes.td has it
+/// Planning words of a pass that begins a plan.
+constexpr std::initializer_list<::dyna::Word> beginningWords = {
+    ::dyna::Word::Strategy,     ::dyna::Word::Costs,
+    ::dyna::Word::Cluster,      ::dyna::Word::TokensPerBatch,
+    ::dyna::Word::MicroBatches, ::dyna::Word::TokensPerMicroBatch,
+    ::dyna::Word::MergeRanges,  ::dyna::Word::Pipeline,
+    ::dyna::Word::InFlight,     ::dyna::Word::SplitBackward,
+    ::dyna::Word::Recompute,    ::dyna::Word::RankMemory};
 
-/// The options of a pass that begins a plan, as the user gave them: -1 and empty
-/// where nothing was said.
+/// Options of a pass that begins a plan.
 struct MiniBatchRequest {
-  std::string strategy, microBatches, mergeRanges, pipeline, schedule,
-      recompute, rankMemory;
+  /// `tokensPerBatch` is 0 if it is not given: the step is then as large as `lengths`.
+  ::dyna::PlanningValues words;
   std::vector<int64_t> lengths;
-  int64_t targetTokens, tokensPerBatch, tokensPerMicroBatch;
-  int64_t inFlight;
-  bool splitBackward, evaluate;
+  int64_t targetTokens; ///< -1: all tokens
+  bool evaluate;
 };
 
 template <typename BeginningPass>
-MiniBatchRequest requestOf(const BeginningPass &pass) {
-  return {pass.strategy,
-          pass.microBatches,
-          pass.mergeRanges,
-          pass.pipeline,
-          pass.schedule,
-          pass.recompute,
-          pass.rankMemory,
-          {pass.lengths.begin(), pass.lengths.end()},
-          pass.targetTokens,
-          pass.tokensPerBatch,
-          pass.tokensPerMicroBatch,
-          pass.inFlight,
-          pass.splitBackward,
-          pass.evaluate};
+::dyna::StatusOr<MiniBatchRequest> requestOf(const BeginningPass &pass) {
+  DYNA_ASSIGN_OR_RETURN(auto words, pass.words.read());
+  if (!pass.words.isGiven(::dyna::Word::TokensPerBatch))
+    words.tokensPerBatch = 0;
+  return MiniBatchRequest{std::move(words),
+                          {pass.lengths.begin(), pass.lengths.end()},
+                          pass.targetTokens,
+                          pass.evaluate};
 }
 
 struct PlanDraft {
@@ -64,20 +63,11 @@ struct PlanDraft {
   std::vector<std::string> notes = {};
 };
 
-/// An option that is from 1 to `most`, or -1 where it was not given, which
-/// means `unset`.
-::dyna::Status checkCount(const char *option, int64_t value, int64_t most,
-                          const char *unit, const char *unset);
-
 /// Refuses what no mini-batch can have.
 ::dyna::Status checkRequest(const MiniBatchRequest &request);
 
-/// An option in bytes, such as 40MiB; 0 where it was not given.
-::dyna::StatusOr<int64_t> bytesOf(const char *option, const std::string &text);
-
-/// The schedule that is asked for by one of two words, or by both alike.
-::dyna::StatusOr<std::string> scheduleWord(const std::string &pipeline,
-                                           const std::string &schedule);
+/// Returns a memory limit that was checked, in bytes; 0 if `text` is empty.
+int64_t bytesOf(const std::string &text);
 
 /// What a pass's options of these names say, of which one may be given.
 ::dyna::StatusOr<::dyna::CostModel> openCosts(const ::dyna::Model &model,

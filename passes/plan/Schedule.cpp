@@ -56,6 +56,8 @@ namespace {
 
 struct Schedule : mlir::dyna::impl::ScheduleBase<Schedule> {
   using ScheduleBase::ScheduleBase;
+  Schedule() = default;
+  Schedule(const Schedule &other) : ScheduleBase(other) {}
 
   void runOnOperation() override {
     if (failed(scheduleAll()))
@@ -65,12 +67,13 @@ struct Schedule : mlir::dyna::impl::ScheduleBase<Schedule> {
 private:
   LogicalResult scheduleAll() {
     ModuleOp module = getOperation();
+    auto asked = words.read();
+    if (!asked.isOk())
+      return refuse(module, asked.status());
     FailureOr<::dyna::Model> model = modelOf(module);
     if (failed(model))
       return failure();
-    if (Status status = checkOptions(); !status.isOk())
-      return refuse(module, status);
-    auto costModel = openCosts(*model, costs, cluster);
+    auto costModel = openCosts(*model, asked->costs, asked->cluster);
     if (!costModel.isOk())
       return refuse(module, costModel.status());
     SmallVector<exec::PlanOp> drafts;
@@ -86,22 +89,18 @@ private:
                               "micro-batches; run --dyna-build-micro-batches "
                               "first");
     for (exec::PlanOp draft : drafts)
-      if (failed(scheduleOne(draft, *model, *costModel)))
+      if (failed(scheduleOne(draft, *model, *costModel, *asked)))
         return failure();
     return success();
   }
 
-  Status checkOptions() {
-    return checkCount("in-flight", inFlight, INT32_MAX, " micro-batches",
-                      "what the micro-batches were cut for");
-  }
-
   LogicalResult scheduleOne(exec::PlanOp op, const ::dyna::Model &model,
-                            const ::dyna::CostModel &costModel) {
+                            const ::dyna::CostModel &costModel,
+                            const ::dyna::PlanningValues &asked) {
     FailureOr<PlanDraft> draft = readDraft(op, model);
     if (failed(draft))
       return failure();
-    Status status = change(*draft);
+    Status status = change(*draft, asked);
     if (status.isOk())
       status = schedulePlan(*draft, costModel);
     if (status.isOk() && report)
@@ -112,40 +111,40 @@ private:
     return replacePlan(op, std::move(*draft), /*isComplete=*/false);
   }
 
-  /// What is asked for here stands instead of what the cut was made for.
-  Status change(PlanDraft &draft) const {
+  /// Replaces options of the draft by those that are given.
+  Status change(PlanDraft &draft, const ::dyna::PlanningValues &asked) const {
     ::dyna::PlanOptions &options = draft.options;
-    if (draft.evaluate && splitBackward)
+    if (draft.evaluate && asked.splitBackward)
       return Status::invalidArgument("split-backward says how gradients are "
                                      "made, but the draft evaluates: "
                                      "there are none");
-    options.splitBackward |= splitBackward;
-    DYNA_ASSIGN_OR_RETURN(int64_t bytes, bytesOf("rank-memory", rankMemory));
-    if (bytes > 0)
+    options.splitBackward |= asked.splitBackward;
+    if (const int64_t bytes = bytesOf(asked.rankMemory); bytes > 0)
       draft.rankMemory = bytes;
-    if (!recompute.empty()) {
-      options.chooseRecompute = recompute == ::dyna::chooseRecomputeWord;
+    if (!asked.recompute.empty()) {
+      options.chooseRecompute = asked.recompute == ::dyna::chooseRecomputeWord;
       options.recompute = {::dyna::plan::RECOMPUTE_NONE};
       if (!options.chooseRecompute) {
         DYNA_ASSIGN_OR_RETURN(
             options.recompute,
-            ::dyna::parseRecompute(recompute, draft.graph.model().layers()));
+            ::dyna::parseRecompute(asked.recompute,
+                                   draft.graph.model().layers()));
       }
     }
     const ::dyna::Schedule before = options.schedule;
-    DYNA_ASSIGN_OR_RETURN(std::string word, scheduleWord(pipeline, schedule));
-    if (!word.empty()) {
-      DYNA_ASSIGN_OR_RETURN(options.schedule, ::dyna::findSchedule(word));
+    if (!asked.pipeline.empty()) {
+      DYNA_ASSIGN_OR_RETURN(options.schedule,
+                            ::dyna::findSchedule(asked.pipeline));
     }
     if (draft.graph.stages() == 1)
       options.schedule = before; // there is only one
-    if (options.schedule == before && inFlight < 0)
+    if (options.schedule == before && asked.inFlight == 0)
       return Status::ok();
     size_t most = 0;
     for (const auto &own :
          ::dyna::microBatchesOfReplicas(draft.plan, draft.graph.replicas()))
       most = std::max(most, own.size());
-    setInFlight(options, std::max<int64_t>(inFlight, 0), draft.graph.stages(),
+    setInFlight(options, asked.inFlight, draft.graph.stages(),
                 static_cast<int64_t>(most), draft.notes);
     return Status::ok();
   }
@@ -158,6 +157,12 @@ private:
       draft.notes.push_back(describe(static_cast<int>(replica), pipeline));
     return Status::ok();
   }
+
+  WordOptions words{*this,
+                    {::dyna::Word::Costs, ::dyna::Word::Cluster,
+                     ::dyna::Word::Pipeline, ::dyna::Word::InFlight,
+                     ::dyna::Word::SplitBackward, ::dyna::Word::Recompute,
+                     ::dyna::Word::RankMemory}};
 };
 
 } // namespace

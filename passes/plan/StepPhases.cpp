@@ -53,7 +53,7 @@ estimateTurns(const Orchestrated &orchestrated, const ::dyna::CostModel &costs,
 static ::dyna::StatusOr<::dyna::Assignment>
 assign(const Orchestrated &orchestrated, const ::dyna::CostModel &costs,
        const MiniBatchRequest &request) {
-  if (request.mergeRanges == "never" || request.evaluate)
+  if (request.words.mergeRanges == "never" || request.evaluate)
     return ::dyna::assignByRange(request.lengths, orchestrated.ranges);
   DYNA_ASSIGN_OR_RETURN(auto estimates,
                         estimateTurns(orchestrated, costs, request));
@@ -87,7 +87,7 @@ static ::dyna::StatusOr<StepDraft> beginTurns(const Orchestrated &orchestrated,
                                               const ::dyna::CostModel &costs,
                                               const MiniBatchRequest &request) {
   DYNA_RETURN_IF_ERROR(checkRequest(request));
-  if (request.strategy != defaultStrategy)
+  if (!request.words.strategy.empty())
     return Status::invalidArgument(
         "strategy is given, but the module has strategies of its own "
         "(exec.orchestration): leave it out");

@@ -8,7 +8,6 @@
 #include "passes/plan/Passes.h"
 #include "runtime/base/Text.h"
 #include "runtime/planner/estimate/LackingCosts.h"
-#include "runtime/planner/graph/Policy.h"
 #include "runtime/planner/request/LengthRanges.h"
 #include "runtime/planner/search/ChooseStrategies.h"
 #include "runtime/planner/search/SizedSteps.h"
@@ -31,11 +30,6 @@ openTable(const mlir::dyna::StrategyChoice &choice) {
 
 llvm::Expected<std::string>
 mlir::dyna::degreesToSearch(ModuleOp module, const StrategyChoice &choice) {
-  if (choice.tokensPerBatch < 1 ||
-      choice.tokensPerBatch > ::dyna::maxTokensPerBatch)
-    return refuse(Status::invalidArgument(
-        formatText("--tokens-per-batch expects 1 to %d, but got %d",
-                   ::dyna::maxTokensPerBatch, choice.tokensPerBatch)));
   auto table = openTable(choice);
   if (!table.isOk())
     return refuse(table.status());

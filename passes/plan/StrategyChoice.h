@@ -12,6 +12,7 @@
 #define DYNA_PASSES_PLAN_STRATEGYCHOICE_H
 
 #include "mlir/IR/BuiltinOps.h"
+#include "runtime/planner/request/PlanRequest.h"
 #include "llvm/Support/Error.h"
 
 #include <functional>
@@ -24,7 +25,7 @@ struct StrategyChoice {
   std::string cluster; ///< described devices, such as a100-40g:4x8
   std::string costs;   ///< or a file of costs
   int64_t ranks = 0;   ///< 0: all devices
-  int64_t tokensPerBatch = 65536;
+  int64_t tokensPerBatch = ::dyna::defaultTokensPerBatch;
   std::vector<int64_t> lengths; ///< of samples, in tokens
   /// StrategySpace::tell.
   std::function<void(const std::string &next)> tell;

@@ -7,6 +7,7 @@
 #include "passes/plan/ManifestBuilder.h"
 #include "passes/plan/PlanSteps.h"
 #include "passes/plan/StepPhases.h"
+#include "runtime/base/ParseBytes.h"
 #include "runtime/plan/program/PlanFile.h"
 #include "runtime/plan/verify/StepVerifier.h"
 
@@ -99,12 +100,15 @@ struct VerifyPlan : mlir::dyna::impl::VerifyPlanBase<VerifyPlan> {
     for (auto graph : getOperation().getOps<exec::GraphOp>())
       if (failed(verifyExecutable(graph, *model)))
         return signalPassFailure();
-    auto bytes = bytesOf("limit", limit);
-    if (!bytes.isOk()) {
-      (void)refuse(getOperation(), bytes.status());
-      return signalPassFailure();
+    int64_t most = -1;
+    if (!limit.empty()) {
+      auto bytes = ::dyna::parseBytes(limit);
+      if (!bytes.isOk()) {
+        getOperation().emitError("limit " + bytes.status().message());
+        return signalPassFailure();
+      }
+      most = *bytes;
     }
-    const int64_t most = *bytes > 0 ? *bytes : -1;
     for (auto plan : getOperation().getOps<exec::PlanOp>())
       if (!exec::findPhase(plan) &&
           failed(verifyPlan(plan, *model, most, updates())))

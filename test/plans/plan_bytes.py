@@ -91,8 +91,7 @@ def draw_step(random_):
     options = draw_limits(random_)
     options.pop("rank-memory", None)
     options["lengths"] = ",".join(map(str, draw_lengths(random_, POSITIONS[model])))
-    if random_.random() < 0.5:
-        options["merge-ranges"] = "auto"
+    options["merge-ranges"] = "auto" if random_.random() < 0.5 else "never"
     return {"kind": "step", "model": model, "strategies": strategies, "ranges": ranges, "options": options}
 
 

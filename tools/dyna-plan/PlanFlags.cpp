@@ -29,29 +29,24 @@ Status expectNone(Options options, const std::string &why) {
 }
 
 Status checkNumbers(const PlanFlags &flags) {
-  DYNA_RETURN_IF_ERROR(expect(
-      flags.tokensPerBatch >= 1 && flags.tokensPerBatch <= maxTokensPerBatch,
-      formatText("--tokens-per-batch expects 1 to %d, but got %d",
-                 maxTokensPerBatch, flags.tokensPerBatch.getValue())));
-  for (int64_t tokens : flags.tokensPerMicroBatch)
-    DYNA_RETURN_IF_ERROR(expect(
-        tokens >= 0 && tokens <= maxMicroBatchTokens,
-        formatText("--tokens-per-micro-batch expects 0 to %d, but got %d",
-                   maxMicroBatchTokens, tokens)));
+  if (flags.compare.getNumOccurrences() > 0)
+    DYNA_RETURN_IF_ERROR(expectNone(
+        {flags.pipeline, flags.microBatches},
+        " names one plan and --compare several: add it to --compare"));
   return expect(flags.steps >= 0, "--steps expects 0 or more");
 }
 
 /// Those that give several strategies, or look for them.
 Status checkStrategies(const PlanFlags &flags) {
-  DYNA_RETURN_IF_ERROR(
-      expect(flags.mergeRanges == "auto" || flags.mergeRanges == "never",
-             "--merge-ranges expects auto or never, but got '" +
-                 flags.mergeRanges + "'"));
   if (flags.strategies == "search") {
     DYNA_RETURN_IF_ERROR(expect(
         flags.recompute.size() <= 1 && flags.tokensPerMicroBatch.size() <= 1,
         "--strategies search takes one --recompute and one "
         "--tokens-per-micro-batch: without them it searches"));
+    DYNA_RETURN_IF_ERROR(expectNone(
+        {flags.pipeline, flags.microBatches, flags.inFlight,
+         flags.splitBackward},
+        " does not go with --strategies search, which chooses it itself"));
     return expectNone({flags.strategy, flags.compare, flags.steps,
                        flags.simulate, flags.planTimes, flags.report,
                        flags.trace, flags.svg, flags.ranges, flags.mergeRanges},
@@ -95,6 +90,19 @@ Status checkOutputs(const PlanFlags &flags) {
 
 } // namespace
 
+Status PlanFlags::read() {
+  for (const WordFlag *flag :
+       {&strategy, &strategies, &ranges, &mergeRanges, &lengths, &cluster,
+        &costs, &rankMemory, &pipeline, &microBatches, &inFlight,
+        &splitBackward, &tokensPerBatch})
+    DYNA_RETURN_IF_ERROR(flag->read(values));
+  for (const WordList &list :
+       {std::cref(columns), std::cref(tokensPerMicroBatch),
+        std::cref(recompute)})
+    DYNA_RETURN_IF_ERROR(list.read(values));
+  return Status::ok();
+}
+
 Status PlanFlags::check() const {
   DYNA_RETURN_IF_ERROR(expect(
       !model.empty(),
@@ -104,7 +112,7 @@ Status PlanFlags::check() const {
     DYNA_RETURN_IF_ERROR(expectNone(
         {strategy, ranges, mergeRanges, lengths, columns, compare, attention,
          simulate, tokensPerBatch, tokensPerMicroBatch, steps, trace, recompute,
-         svg},
+         svg, pipeline, microBatches, inFlight, splitBackward},
         " is about steps, and --switch about what is between them: give one"));
   DYNA_RETURN_IF_ERROR(expect(!lengths.empty() || isSwitch,
                               "expects --lengths: numbers, or a file of them"));

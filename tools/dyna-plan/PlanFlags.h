@@ -8,14 +8,14 @@
 #include "runtime/base/Status.h"
 #include "runtime/planner/graph/Policy.h"
 #include "runtime/planner/order/schedules/Schedules.h"
-#include "llvm/Support/CommandLine.h"
+#include "tools/WordFlag.h"
 
 #include <string>
 
 namespace dyna {
 
 struct PlanFlags {
-  /// What --compare is where it is not given.
+  /// Default of --compare.
   static std::string defaultWord() { return ruleOf(defaultSchedule(2)).name; }
 
   llvm::cl::OptionCategory category{"dyna-plan options"};
@@ -23,65 +23,33 @@ struct PlanFlags {
       llvm::cl::Positional,
       llvm::cl::desc("<model.mlir, config.json or training binary>"),
       llvm::cl::cat(category)};
-  llvm::cl::opt<std::string> strategy{
-      "strategy",
-      llvm::cl::desc(
-          "Strategy, such as dp=4,pp=8, or the name of one of a training "
-          "binary; or search: the best one for all samples, with its "
-          "recomputation and micro-batches, on the devices of --cluster"),
-      llvm::cl::cat(category)};
-  llvm::cl::opt<std::string> strategies{
-      "strategies",
-      llvm::cl::desc(
-          "Those of --ranges, such as \"a: dp=4; b: tp=4\"; or search: "
-          "those between which a step should switch by the lengths of its "
-          "samples, with their ranges, on the devices of --cluster"),
-      llvm::cl::cat(category)};
-  llvm::cl::opt<std::string> ranges{
-      "ranges",
-      llvm::cl::desc("Lengths of the samples that each of the strategies has, "
-                     "as a run takes them, such as \"a: 0-1024; b: 1025-\"; "
-                     "beside the step stands each strategy alone"),
-      llvm::cl::cat(category)};
-  llvm::cl::opt<std::string> mergeRanges{
-      "merge-ranges",
-      llvm::cl::desc("auto: a range not worth its switch in a step joins the "
-                     "next longer one; never (default: auto)"),
-      llvm::cl::init("auto"), llvm::cl::cat(category)};
+  WordFlag strategy{
+      Word::Strategy, category,
+      "or search: the best one for all samples, with its recomputation and "
+      "micro-batches, on the devices of --cluster"};
+  WordFlag strategies{
+      Word::Strategies, category,
+      "or search: strategies between which a step should switch by the lengths "
+      "of its samples, with their ranges, on the devices of --cluster"};
+  WordFlag ranges{Word::Ranges, category, "each strategy alone is shown, too"};
+  WordFlag mergeRanges{Word::MergeRanges, category};
   llvm::cl::opt<std::string> switches{
       "switch",
       llvm::cl::desc("No steps, but the way of parameters from strategy to "
                      "strategy, such as \"dp=2,tp=2 -> dp=4\", or by names of "
                      "--strategies or of a training binary: \"a -> b\""),
       llvm::cl::cat(category)};
-  llvm::cl::opt<std::string> lengths{
-      "lengths",
-      llvm::cl::desc(
-          "Tokens of the samples: 30,5,40, or a file with one per line or "
-          "with columns that its first line names"),
-      llvm::cl::cat(category)};
-  llvm::cl::list<std::string> columns{
-      "length-columns",
-      llvm::cl::desc("Columns of that file to add up (default: the one that is "
-                     "called tokens or ends in _tokens)"),
-      llvm::cl::CommaSeparated, llvm::cl::cat(category)};
-  llvm::cl::opt<std::string> cluster{
-      "cluster",
-      llvm::cl::desc("Described devices, and nodes x devices of each, such as "
-                     "a100-40g:4x8 (default: host)"),
-      llvm::cl::cat(category)};
-  llvm::cl::opt<std::string> costs{
-      "costs",
-      llvm::cl::desc("Measured costs (docs/costs.md), instead of --cluster"),
-      llvm::cl::cat(category)};
-  llvm::cl::opt<std::string> rankMemory{
-      "rank-memory",
-      llvm::cl::desc("Memory of a device, as of a run's --rank-memory, such as "
-                     "24GiB (default: what the device is described with, if "
-                     "anything)"),
-      llvm::cl::cat(category)};
+  WordFlag lengths{Word::Lengths, category};
+  WordList columns{Word::LengthColumns, category, "", /*hasCommas=*/true};
+  WordFlag cluster{Word::Cluster, category};
+  WordFlag costs{Word::Costs, category};
+  WordFlag rankMemory{Word::RankMemory, category};
+  WordFlag pipeline{Word::Pipeline, category};
+  WordFlag microBatches{Word::MicroBatches, category};
+  WordFlag inFlight{Word::InFlight, category};
+  WordFlag splitBackward{Word::SplitBackward, category};
   const std::string compareHelp =
-      "Schedules and ways to make micro-batches to plan with, named by " +
+      "Several of --pipeline and --micro-batches to plan with, named by " +
       knownWords() + " (default: " + defaultWord() + ")";
   llvm::cl::list<std::string> compare{"compare", llvm::cl::desc(compareHelp),
                                       llvm::cl::CommaSeparated,
@@ -98,23 +66,16 @@ struct PlanFlags {
       llvm::cl::desc("f64, f32 or bf16 (default: that in which --costs were "
                      "measured, else bf16)"),
       llvm::cl::init("bf16"), llvm::cl::cat(category)};
-  llvm::cl::opt<int64_t> tokensPerBatch{
-      "tokens-per-batch",
-      llvm::cl::desc("Tokens of a step, about (default: 65536)"),
-      llvm::cl::init(65536), llvm::cl::cat(category)};
-  llvm::cl::list<int64_t> tokensPerMicroBatch{
-      "tokens-per-micro-batch",
-      llvm::cl::desc("Tokens of a micro-batch at most (default: as a run "
-                     "chooses); several: each is tried"),
-      llvm::cl::CommaSeparated, llvm::cl::cat(category)};
+  WordFlag tokensPerBatch{Word::TokensPerBatch, category};
+  WordList tokensPerMicroBatch{Word::TokensPerMicroBatch, category,
+                               "several, joined by commas: each is tried",
+                               /*hasCommas=*/true};
   llvm::cl::opt<int64_t> steps{
       "steps", llvm::cl::desc("Steps to plan, 0: all (default: 10)"),
       llvm::cl::init(10), llvm::cl::cat(category)};
-  llvm::cl::list<std::string> recompute{
-      "recompute",
-      llvm::cl::desc("none, selective, full or auto, or one per layer; given "
-                     "several times: each is tried"),
-      llvm::cl::cat(category)};
+  WordList recompute{Word::Recompute, category,
+                     "given several times: each is tried",
+                     /*hasCommas=*/false};
   llvm::cl::opt<std::string> simulate{
       "simulate",
       llvm::cl::desc("Conditions, such as host or links=nodes,eager=65536,"
@@ -146,8 +107,18 @@ struct PlanFlags {
                      "slow its estimate is"),
       llvm::cl::Hidden, llvm::cl::cat(category)};
 
-  /// What is missing, does not go together or is out of range, in one line.
+  /// Values of the planning words; of lists, the last value.
+  PlanningValues values;
+
+  /// Sets `values`. Fails with the first bad value.
+  Status read();
+  /// Fails if an option is missing or out of range, or if two exclude each other.
   Status check() const;
+  /// True if a schedule or a batching is named.
+  bool namesPlans() const {
+    return compare.getNumOccurrences() > 0 || pipeline.isGiven() ||
+           microBatches.isGiven();
+  }
 };
 
 } // namespace dyna

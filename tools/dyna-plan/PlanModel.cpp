@@ -173,12 +173,9 @@ StatusOr<CostTable> openTable(const PlanFlags &flags) {
                                      : flags.cluster.getValue()));
   if (flags.attention == "stored")
     table.describeScores();
-  if (flags.rankMemory.getNumOccurrences() > 0) {
-    StatusOr<int64_t> bytes = parseBytes(flags.rankMemory);
-    if (!bytes.isOk())
-      return Status::invalidArgument("--rank-memory " +
-                                     bytes.status().message());
-    table.setMemory(*bytes);
+  if (flags.rankMemory.isGiven()) {
+    DYNA_ASSIGN_OR_RETURN(int64_t bytes, parseBytes(flags.rankMemory));
+    table.setMemory(bytes);
   }
   return table;
 }

@@ -27,7 +27,8 @@ StepLengths dealSteps(std::vector<int64_t> lengths, int64_t positions,
   steps.longest = *std::max_element(lengths.begin(), lengths.end());
   int64_t tokens = 0;
   for (int64_t length : lengths) {
-    if (steps.samples.empty() || tokens + length > flags.tokensPerBatch) {
+    if (steps.samples.empty() ||
+        tokens + length > flags.values.tokensPerBatch) {
       if (flags.steps > 0 && int64_t(steps.samples.size()) == flags.steps)
         break;
       steps.samples.emplace_back();
@@ -65,20 +66,29 @@ StatusOr<std::vector<NamedRequest>> requestsOf(const PlanFlags &flags) {
     return list;
   };
   PlanRequest common;
-  common.tokensPerBatch = flags.tokensPerBatch;
-  const auto sizes = orElse(flags.tokensPerMicroBatch, int64_t(0));
+  static_cast<RequestWords &>(common) = flags.values;
+  std::string words = flags.microBatches;
+  if (flags.pipeline.isGiven())
+    words += (words.empty() ? "" : "+") + flags.pipeline;
+  if (words.empty())
+    words = PlanFlags::defaultWord();
+  const auto sizes = orElse(flags.tokensPerMicroBatch, std::string());
   const auto modes = orElse(flags.recompute, std::string());
   std::vector<NamedRequest> requests;
-  for (const std::string &words :
-       orElse(flags.compare, PlanFlags::defaultWord()))
-    for (int64_t size : sizes)
+  for (const std::string &plan : orElse(flags.compare, words))
+    for (const std::string &size : sizes)
       for (const std::string &mode : modes) {
-        NamedRequest &one = requests.emplace_back(NamedRequest{words, common});
-        DYNA_RETURN_IF_ERROR(takeWords(words, one.request));
-        one.request.tokensPerMicroBatch = size;
-        one.request.recompute = mode;
+        PlanningValues values;
+        static_cast<RequestWords &>(values) = common;
+        if (!size.empty())
+          DYNA_RETURN_IF_ERROR(
+              setWord(Word::TokensPerMicroBatch, size, values));
+        values.recompute = mode;
+        NamedRequest &one = requests.emplace_back(NamedRequest{plan, common});
+        static_cast<RequestWords &>(one.request) = values;
+        DYNA_RETURN_IF_ERROR(takeWords(plan, one.request));
         if (sizes.size() > 1)
-          one.name += formatText(" tokens=%d", size);
+          one.name += formatText(" tokens=%d", values.tokensPerMicroBatch);
         if (modes.size() > 1)
           one.name += " recompute=" + mode;
       }

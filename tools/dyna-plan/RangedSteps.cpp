@@ -79,7 +79,7 @@ RangedSteps::create(const Setting &setting,
   asked.memoryBytes = setting.memory();
   asked.longest = setting.steps.longest;
   asked.shortens = setting.steps.shortens;
-  asked.merges = setting.flags.mergeRanges != "never";
+  asked.merges = setting.flags.values.mergeRanges == "auto";
   DYNA_ASSIGN_OR_RETURN(
       made->steps_,
       SizedSteps::create(setting.costs, std::move(asked), made->notes_));
@@ -278,7 +278,7 @@ Status planAll(const PlanFlags &flags, const CostModel &costs,
   std::string gains;
   for (auto &[name, request] : requests) {
     // A run chooses schedules by itself.
-    if (flags.compare.empty()) {
+    if (!flags.namesPlans()) {
       request.pipeline.clear();
       name = "ranges" + name.substr(PlanFlags::defaultWord().size());
     }

@@ -56,7 +56,7 @@ StatusOr<Opened> open(const PlanFlags &flags, const char *flag) {
     return printed;
   opened.model = std::make_unique<Model>(std::move(*logical));
   opened.space.memoryBytes = table.device().memory_bytes();
-  opened.space.tokensPerStep = flags.tokensPerBatch;
+  opened.space.tokensPerStep = flags.values.tokensPerBatch;
   DYNA_ASSIGN_OR_RETURN(CostModel costs,
                         openCosts(*opened.model, std::move(table)));
   opened.costs = std::make_unique<CostModel>(std::move(costs));
@@ -197,13 +197,13 @@ Status searchOne(const PlanFlags &flags, const Opened &opened,
   SingleSpace space;
   space.requests.clear();
   for (NamedRequest &named : requests) {
-    if (flags.compare.empty())
+    if (!flags.namesPlans())
       named.request.pipeline.clear(); // what a run chooses itself
     space.requests.push_back(std::move(named.request));
   }
   space.searchesRecompute = flags.recompute.empty();
   space.searchesMicroBatches =
-      flags.compare.empty() && flags.tokensPerMicroBatch.empty();
+      !flags.namesPlans() && flags.tokensPerMicroBatch.empty();
   space.steps = static_cast<int64_t>(steps.samples.size());
   space.isExhaustive = flags.exhaustive;
   std::vector<int64_t> counted = lengths;
@@ -267,11 +267,8 @@ int searchSets(const PlanFlags &flags, std::vector<int64_t> lengths) {
         "note: %d of %d samples are cut at the model's %d positions\n", cut,
         lengths.size(), positions);
   opened->space.searchesFlags = true;
-  if (!flags.recompute.empty())
-    opened->space.request.recompute = flags.recompute.front();
-  if (!flags.tokensPerMicroBatch.empty())
-    opened->space.request.tokensPerMicroBatch =
-        flags.tokensPerMicroBatch.front();
+  opened->space.request.recompute = flags.values.recompute;
+  opened->space.request.tokensPerMicroBatch = flags.values.tokensPerMicroBatch;
   opened->space.tell = [](const std::string &next) {
     llvm::errs() << "search: " << next << '\n';
   };

@@ -115,7 +115,9 @@ Status checkWords(const PlanFlags &flags) {
   return requestsOf(flags).status();
 }
 
-int run(const PlanFlags &flags) {
+int run(PlanFlags &flags) {
+  if (Status status = flags.read(); !status.isOk())
+    return fail(status);
   if (Status status = flags.check(); !status.isOk())
     return fail(status);
   if (Status status = checkWords(flags); !status.isOk())

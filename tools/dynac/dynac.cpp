@@ -8,6 +8,7 @@
 #include "runtime/base/Printable.h"
 #include "tools/LengthsFile.h"
 #include "tools/ToolSupport.h"
+#include "tools/WordFlag.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
@@ -16,9 +17,15 @@
 
 namespace cl = llvm::cl;
 
+using dyna::Word;
+using dyna::WordFlag;
+using dyna::WordList;
+
 namespace {
 /// What `dynac --help` lists.
 struct Flags {
+  static constexpr const char *forPlan = "for --stop-after=plan";
+
   cl::OptionCategory category{"dynac options"};
   cl::opt<std::string> input{cl::Positional, cl::desc("<model.mlir>"),
                              cl::cat(category)};
@@ -34,60 +41,29 @@ struct Flags {
       cl::desc("Type in which gradients are added up: f32, or under "
                "--compute-type=bf16 also bf16 (default f32, under f64 f64)"),
       cl::value_desc("type"), cl::cat(category)};
-  cl::opt<std::string> strategies{
-      "strategies",
-      cl::desc("Strategies whose tensor degrees to compile, such as "
-               "'a: dp=2,tp=2,pp=2; b: dp=4,tp=2,sp=1'; or search: those with "
-               "which steps of --lengths are the shortest on --cluster, and "
-               "their --ranges"),
-      cl::value_desc("strategies"), cl::cat(category)};
-  cl::opt<std::string> ranges{
-      "ranges",
-      cl::desc("Lengths of the samples that each strategy has in a step, such "
-               "as 'a: 0-64; b: 65-': what the binary does where neither "
-               "--strategy nor --ranges says otherwise"),
-      cl::value_desc("ranges"), cl::cat(category)};
-  cl::opt<std::string> costs{
-      "costs",
-      cl::desc("What layers take, measured, to cut the strategies into stages "
-               "by, and to search by (default: every run estimates it)"),
-      cl::value_desc("file"), cl::cat(category)};
-  cl::opt<std::string> cluster{
-      "cluster",
-      cl::desc("Described devices that --strategies search is for, and nodes x "
-               "devices of each, such as a100-40g:4x8"),
-      cl::value_desc("devices"), cl::cat(category)};
-  cl::opt<int64_t> ranks{
-      "ranks",
-      cl::desc("Ranks that --strategies search is for (default: all devices of "
-               "--cluster)"),
-      cl::value_desc("number"), cl::cat(category)};
-  cl::opt<int64_t> tokensPerBatch{
-      "tokens-per-batch",
-      cl::desc("Tokens of a step, about, that --strategies search is for "
-               "(default: 65536)"),
-      cl::value_desc("number"), cl::cat(category)};
-  cl::opt<std::string> lengths{
-      "lengths",
-      cl::desc("Tokens of the samples that --stop-after=plan plans for, or "
-               "--strategies search is for: 30,5,40, or a file with one per "
-               "line or with columns that its first line names"),
-      cl::value_desc("tokens or file"), cl::cat(category)};
-  cl::list<std::string> columns{
-      "length-columns",
-      cl::desc("Columns of that file to add up (default: the one that is "
-               "called tokens or ends in _tokens)"),
-      cl::value_desc("names"), cl::CommaSeparated, cl::cat(category)};
-  cl::opt<std::string> microBatches{
-      "micro-batches",
-      cl::desc("What the micro-batches of --stop-after=plan are made of, as a "
-               "binary's --micro-batches says"),
-      cl::value_desc("word"), cl::cat(category)};
-  cl::opt<std::string> rankMemory{
-      "rank-memory",
-      cl::desc("Bytes of each rank that the plans of --stop-after=plan fit, "
-               "such as 40MiB, as a binary's --rank-memory says"),
-      cl::value_desc("bytes"), cl::cat(category)};
+  WordFlag strategies{
+      Word::Strategies, category,
+      "their tensor degrees are compiled; or search: strategies with which "
+      "steps of --lengths are the shortest on --cluster, and their --ranges"};
+  WordFlag ranges{Word::Ranges, category,
+                  "the binary has them unless a run is given --strategy or "
+                  "--ranges"};
+  WordFlag costs{Word::Costs, category};
+  WordFlag cluster{Word::Cluster, category, "for --strategies search"};
+  WordFlag ranks{Word::Ranks, category, "for --strategies search"};
+  WordFlag lengths{Word::Lengths, category,
+                   "for --stop-after=plan or --strategies search"};
+  WordList columns{Word::LengthColumns, category, "", /*hasCommas=*/true};
+  WordFlag tokensPerBatch{Word::TokensPerBatch, category,
+                          "for --stop-after=plan or --strategies search"};
+  WordFlag microBatches{Word::MicroBatches, category, forPlan};
+  WordFlag tokensPerMicroBatch{Word::TokensPerMicroBatch, category, forPlan};
+  WordFlag inFlight{Word::InFlight, category, forPlan};
+  WordFlag splitBackward{Word::SplitBackward, category, forPlan};
+  WordFlag recompute{Word::Recompute, category, forPlan};
+  WordFlag pipeline{Word::Pipeline, category, forPlan};
+  WordFlag rankMemory{Word::RankMemory, category, forPlan};
+  WordFlag mergeRanges{Word::MergeRanges, category, forPlan};
   cl::opt<std::string> stopAfter{
       "stop-after",
       cl::desc("Print the module after a phase and stop: parse, differentiate, "
@@ -133,11 +109,14 @@ struct Flags {
 
   /// Fails where --lengths are none.
   dyna::StatusOr<mlir::dyna::DriverOptions> read() const {
-    // As a variable that is not set gives it.
-    for (const cl::opt<std::string> *flag : {&strategies, &ranges, &arch})
-      if (flag->getNumOccurrences() > 0 && flag->empty())
-        return dyna::Status::invalidArgument("--" + flag->ArgStr.str() +
-                                             " is given, but empty");
+    dyna::PlanningValues values;
+    for (const WordFlag *flag : {&strategies, &ranges, &costs, &cluster, &ranks,
+                                 &lengths, &tokensPerBatch})
+      DYNA_RETURN_IF_ERROR(flag->read(values));
+    DYNA_RETURN_IF_ERROR(columns.read(values));
+    // A variable that is not set is an empty value.
+    if (arch.getNumOccurrences() > 0 && arch.empty())
+      return dyna::Status::invalidArgument("--arch is given, but empty");
     mlir::dyna::DriverOptions options;
     options.extend = mlir::dyna::registerFamilies;
     options.input = input;
@@ -148,8 +127,9 @@ struct Flags {
     options.ranges = ranges;
     options.costs = costs;
     options.cluster = cluster;
-    options.ranks = ranks;
-    options.tokensPerBatch = tokensPerBatch;
+    options.ranks = values.ranks;
+    if (tokensPerBatch.isGiven())
+      options.tokensPerBatch = values.tokensPerBatch;
     if (!lengths.empty()) {
       DYNA_ASSIGN_OR_RETURN(
           options.lengths,
@@ -160,8 +140,13 @@ struct Flags {
       return dyna::Status::invalidArgument(
           "--length-columns needs --lengths FILE");
     }
-    options.microBatches = microBatches;
-    options.rankMemory = rankMemory;
+    for (const WordFlag *flag :
+         {&tokensPerBatch, &microBatches, &tokensPerMicroBatch, &inFlight,
+          &splitBackward, &recompute, &pipeline, &rankMemory, &mergeRanges}) {
+      DYNA_RETURN_IF_ERROR(flag->read(values));
+      if (flag->isGiven())
+        options.planWords.emplace_back(flag->ArgStr.str(), flag->getValue());
+    }
     options.stopAfter = stopAfter;
     options.dumpDirectory = dumpDir;
     options.timePasses = timePasses;

@@ -15,7 +15,6 @@ namespace {
 
 /// Micro-batches per stage that keep a pipeline busy four fifths of the time.
 constexpr int64_t fillsPipeline = 4;
-constexpr int64_t mostInFlight = 1024;
 
 /// An explicit wish is what runs, not the strategy's own word.
 StatusOr<RecomputeModes> wishedRecompute(int layers, PlanRequest &request,
@@ -131,7 +130,7 @@ void setInFlight(PlanOptions &options, int64_t wished, int stages,
   else if (stages > 1 && ruleOf(options.schedule).readsInFlight)
     // One more than fill a step, since ragged ones are seldom full.
     options.inFlight =
-        static_cast<int>(std::min(microBatches + 1, mostInFlight));
+        static_cast<int>(std::min(microBatches + 1, maxInFlight));
   if (stages == 1)
     options.schedule = Schedule::GPipe;
   if (wished > 0 && !ruleOf(options.schedule).readsInFlight)

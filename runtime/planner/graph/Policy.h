@@ -1,15 +1,14 @@
-//===- Policy.h - What is asked of plans becomes their options -*- C++ -*-===//
+//===- Policy.h - Derives the options of plans from a request ---*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Users say a strategy, names and limits, or leave them open; a planner wants
-// numbers. What fills the gaps is here alone, so that a training binary, `dynac
-// --stop-after=plan` and `dyna-opt --dyna-plan` make the same plans of the same
-// requests. Words alone are not yet one: the compiler, which is given the lengths
-// of one mini-batch, takes their sum for `tokensPerBatch` where nobody says it, and
-// the longest of them for `longestSample`; a binary takes its flag or its default,
-// and knows no longest sample. Where tokens per batch and per micro-batch are both
-// given, they agree.
+// Users give a strategy, names and limits, or leave them open; a planner needs numbers.
+// Only this file fills the gaps, so that a training binary, `dynac --stop-after=plan`
+// and `dyna-opt --dyna-plan` make the same plans of the same requests. The compiler gets
+// the lengths of one mini-batch. So their sum is its default for `tokensPerBatch`, and
+// the longest of them is `longestSample`. A binary has its flag or its default, and does
+// not know the longest sample. If tokens per batch and per micro-batch are both given,
+// the plans agree.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,37 +17,12 @@
 
 #include "runtime/planner/graph/PartitionLayers.h"
 #include "runtime/planner/request/PlanOptions.h"
+#include "runtime/planner/request/PlanRequest.h"
 
 #include <string>
 #include <vector>
 
 namespace dyna {
-
-/// Tokens of one optimizer step where nobody says.
-constexpr int64_t defaultTokensPerBatch = 16384;
-/// Four times what the largest models are trained with. A mini-batch is planned
-/// as a whole, whose micro-batches and instructions have 32-bit numbers, and
-/// larger ones would be planned for hours.
-constexpr int64_t maxTokensPerBatch = INT64_C(1) << 28;
-
-/// Empty and 0 leave to the policy what they stand for.
-struct PlanRequest {
-  Strategy strategy;        ///< with or without the layers of its stages
-  std::string pipeline;     ///< name of a schedule
-  std::string microBatches; ///< name of a batching
-  /// As for `parseRecompute`, or "auto"; else the strategy's word.
-  std::string recompute;
-  int64_t tokensPerBatch = defaultTokensPerBatch; ///< of all replicas, about
-  int64_t tokensPerMicroBatch = 0;
-  /// What a chosen micro-batch takes at least, where it is known; one whose
-  /// size is given has a longer sample alone.
-  int64_t longestSample = 0;
-  int64_t inFlight = 0;
-  bool splitBackward = false;
-  bool norms = true; ///< PlanOptions'
-  /// It was asked before, for other micro-batches: what costs lack is known.
-  bool isAgain = false;
-};
 
 struct Policy {
   Strategy strategy; ///< with the layers of its stages

@@ -8,46 +8,76 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 namespace dyna {
 
-StatusOr<RecomputeModes> parseRecompute(const std::string &text, int layers) {
-  RecomputeModes modes;
-  int entries = 0;
-  for (size_t begin = 0; begin <= text.size(); ++entries) {
-    size_t end = std::min(text.find(',', begin), text.size());
-    std::string word = text.substr(begin, end - begin);
-    begin = end + 1;
-    long count = 1;
-    if (size_t star = word.find('*'); star != std::string::npos) {
-      char *rest = nullptr;
-      count = std::strtol(word.c_str() + star + 1, &rest, 10);
-      if (star + 1 == word.size() || *rest || count < 1 || count > layers)
-        return Status::invalidArgument("--recompute: '" + word +
-                                       "' does not end in a number of layers");
-      word.resize(star);
-    }
-    plan::Recompute mode;
-    if (word == "none")
-      mode = plan::RECOMPUTE_NONE;
-    else if (word == "selective")
-      mode = plan::RECOMPUTE_SELECTIVE;
-    else if (word == "full")
-      mode = plan::RECOMPUTE_FULL;
-    else
-      return Status::invalidArgument(
-          "--recompute expects none, selective or full, one for each layer, or "
-          "auto by itself, but got '" +
-          word + "'");
-    modes.insert(modes.end(), count, mode);
+namespace {
+
+struct Entry {
+  plan::Recompute mode = plan::RECOMPUTE_NONE;
+  long count = 1; ///< layers
+};
+
+/// Parses "full" or "full*6", of at most `layers` layers.
+StatusOr<Entry> parseEntry(std::string word, long layers) {
+  Entry entry;
+  if (size_t star = word.find('*'); star != std::string::npos) {
+    char *rest = nullptr;
+    entry.count = std::strtol(word.c_str() + star + 1, &rest, 10);
+    if (star + 1 == word.size() || *rest || entry.count < 1 ||
+        entry.count > layers)
+      return Status::invalidArgument("--recompute: '" + word +
+                                     "' does not end in a number of layers");
+    word.resize(star);
   }
-  if (entries == 1 && modes.size() == 1)
+  if (word == "none")
+    entry.mode = plan::RECOMPUTE_NONE;
+  else if (word == "selective")
+    entry.mode = plan::RECOMPUTE_SELECTIVE;
+  else if (word == "full")
+    entry.mode = plan::RECOMPUTE_FULL;
+  else
+    return Status::invalidArgument(
+        "--recompute expects none, selective or full, one for each layer, or "
+        "auto by itself, but got '" +
+        word + "'");
+  return entry;
+}
+
+StatusOr<std::vector<Entry>> parseEntries(const std::string &text,
+                                          long layers) {
+  std::vector<Entry> entries;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    DYNA_ASSIGN_OR_RETURN(Entry entry,
+                          parseEntry(text.substr(begin, end - begin), layers));
+    begin = end + 1;
+    entries.push_back(entry);
+  }
+  return entries;
+}
+
+} // namespace
+
+StatusOr<RecomputeModes> parseRecompute(const std::string &text, int layers) {
+  DYNA_ASSIGN_OR_RETURN(std::vector<Entry> entries, parseEntries(text, layers));
+  RecomputeModes modes;
+  for (const Entry &entry : entries)
+    modes.insert(modes.end(), entry.count, entry.mode);
+  if (entries.size() == 1 && modes.size() == 1)
     return RecomputeModes(layers, modes[0]);
   if (modes.size() != static_cast<size_t>(layers))
     return Status::invalidArgument(
         formatText("--recompute lists %d layers, but the model has %d",
                    modes.size(), layers));
   return modes;
+}
+
+Status checkRecompute(const std::string &text) {
+  if (text == chooseRecomputeWord)
+    return Status::ok();
+  return parseEntries(text, std::numeric_limits<int>::max()).status();
 }
 
 std::string describeRecompute(const RecomputeModes &modes) {

@@ -25,6 +25,9 @@ constexpr const char *chooseRecomputeWord = "auto";
 /// "full" means all layers; "none,full*6,none" lists them, one entry per layer.
 StatusOr<RecomputeModes> parseRecompute(const std::string &text, int layers);
 
+/// Checks what can be checked of such a text, or "auto", before the model is known.
+Status checkRecompute(const std::string &text);
+
 /// Returns the shortest text that `parseRecompute` reads as these modes.
 std::string describeRecompute(const RecomputeModes &modes);
 

@@ -423,6 +423,10 @@ std::string SingleStrategy::flags() const {
     text += " --micro-batches " + request.microBatches;
   if (!request.pipeline.empty())
     text += " --pipeline " + request.pipeline;
+  if (request.inFlight > 0)
+    text += formatText(" --in-flight %d", request.inFlight);
+  if (request.splitBackward)
+    text += " --split-backward";
   return text;
 }
 

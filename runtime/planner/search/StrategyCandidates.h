@@ -56,7 +56,7 @@ struct StrategySpace {
   /// Samples that no strategy has room for count as if they were no longer than one
   /// has room for, as runs cut them.
   bool shortens = false;
-  int64_t tokensPerStep = 65536;
+  int64_t tokensPerStep = defaultTokensPerBatch;
   /// A run is asked for this beside strategies and ranges.
   PlanRequest request;
   /// Lets the answer have flags of a run beside strategies and ranges: chosen

@@ -27,22 +27,15 @@ std::string number(double value) { return formatText("%.17g", value); }
 
 Status expects(const Flag &flag, const std::string &what,
                const std::string &given) {
-  return Status::invalidArgument("--" + std::string(flag.name) + " expects " +
-                                 what + ", but got '" + given + "'");
+  return unexpected(flag.name, what, given);
 }
 
 Status setInteger(const Flag &flag, const std::string &value,
                   TrainOptions &options) {
-  std::string range = "a whole number from " + formatText("%.0f", flag.low) +
-                      " to " + formatText("%.0f", flag.high);
-  errno = 0;
-  char *end = nullptr;
-  long long parsed = std::strtoll(value.c_str(), &end, 10);
-  if (value.empty() || *end || errno || std::isspace(value[0]) ||
-      static_cast<double>(parsed) < flag.low ||
-      static_cast<double>(parsed) > flag.high)
-    return expects(flag, range, value);
-  options.*flag.integer = parsed;
+  DYNA_ASSIGN_OR_RETURN(options.*flag.integer,
+                        parseWholeNumber(flag.name, value,
+                                         static_cast<int64_t>(flag.low),
+                                         static_cast<int64_t>(flag.high)));
   return Status::ok();
 }
 
@@ -61,14 +54,8 @@ Status setReal(const Flag &flag, const std::string &value,
 
 Status setText(const Flag &flag, const std::string &value,
                TrainOptions &options) {
-  if (!flag.choices.empty() &&
-      std::find(flag.choices.begin(), flag.choices.end(), value) ==
-          flag.choices.end()) {
-    std::string words;
-    for (const std::string &word : flag.choices)
-      words += (words.empty() ? "" : ", ") + word;
-    return expects(flag, "one of " + words, value);
-  }
+  if (!flag.choices.empty())
+    DYNA_RETURN_IF_ERROR(parseChoice(flag.name, value, flag.choices).status());
   if (value.empty())
     return expects(flag, flag.value, value);
   options.*flag.text = value;
@@ -81,6 +68,8 @@ Status setFlag(const Flag &flag, const std::string &value,
   if (flag.list && !options.given.count(flag.name))
     (options.*flag.list).clear();
   options.given.insert(flag.name);
+  if (flag.word)
+    return setWord(flag.word->word, value, options);
   if (flag.toggle) {
     options.*flag.toggle = true;
     return Status::ok();
@@ -171,7 +160,7 @@ Status parseCommandLine(const std::vector<std::string> &arguments,
                                      " is no flag: " + suggestion(name));
     bool hasValue = equals != std::string::npos;
     std::string value = hasValue ? argument.substr(equals + 1) : "";
-    if (flag->toggle && hasValue)
+    if (flag->toggle && !flag->word && hasValue)
       return Status::invalidArgument("--" + name + " takes no value");
     if (flag->implied && !hasValue) {
       value = flag->implied;
@@ -333,13 +322,10 @@ Status resolveOptions(TrainOptions &options) {
   if (StatusOr<LongDocuments> mode = parseLongDocuments(options.longDocuments);
       !mode.isOk())
     return mode.status();
-  for (const auto &[flag, text] :
-       {std::pair("memory-limit", &options.memoryLimit),
-        {"rank-memory", &options.rankMemory}})
-    if (StatusOr<int64_t> bytes = parseBytes(*text);
-        !text->empty() && !bytes.isOk())
-      return Status::invalidArgument(std::string("--") + flag + ": " +
-                                     bytes.status().message());
+  if (StatusOr<int64_t> bytes = parseBytes(options.memoryLimit);
+      !options.memoryLimit.empty() && !bytes.isOk())
+    return Status::invalidArgument("--memory-limit: " +
+                                   bytes.status().message());
   return Status::ok();
 }
 
@@ -428,6 +414,10 @@ std::string helpText(const std::string &program) {
     if (*flag.value)
       name += std::string(flag.implied ? "" : " ") + flag.value;
     text += formatText("  %-28s %s", name, flag.help);
+    if (flag.word) { // says its default
+      text += "\n";
+      continue;
+    }
     bool hasDefault = (flag.integer && defaults.*flag.integer > 0) ||
                       (flag.real && defaults.*flag.real > 0) ||
                       (flag.text && !(defaults.*flag.text).empty());

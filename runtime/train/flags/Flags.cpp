@@ -8,6 +8,7 @@
 #include "runtime/train/flags/SaveSchedule.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
 
 using namespace dyna;
@@ -68,34 +69,32 @@ Flag list(const char *section, const char *name, const char *help,
   return flag;
 }
 
-std::string inFlightHelp() {
-  std::string names;
-  for (Schedule schedule : allSchedules())
-    if (ruleOf(schedule).readsInFlight)
-      names +=
-          (names.empty() ? "" : " or ") + std::string(ruleOf(schedule).name);
-  return "micro-batches whose forwards run before their backwards, with one "
-         "stage (default: 1) or --pipeline " +
-         names + " (default: all of a step)";
-}
+/// Points the flag at the field that the word sets.
+struct SetField {
+  Flag &flag;
+  void operator()(std::monostate) const {}
+  void operator()(bool PlanningValues::*field) const { flag.toggle = field; }
+  void operator()(int64_t PlanningValues::*field) const {
+    flag.integer = field;
+  }
+  void operator()(std::string PlanningValues::*field) const {
+    flag.text = field;
+  }
+};
 
-std::string pipelineHelp() {
-  std::string text = "the order of micro-batches in a pipeline: ";
-  for (Schedule schedule : allSchedules())
-    text += (schedule == allSchedules().front() ? "" : "; ") +
-            std::string(ruleOf(schedule).name) + ", " +
-            ruleOf(schedule).summary;
-  // One stage has no order to choose.
-  return text + " (default: " + ruleOf(defaultSchedule(2)).name + ")";
-}
-
-std::string batchingHelp() {
-  std::string text = "what micro-batches are made of: ";
-  for (Batching batching : allBatchings())
-    text += (batching == allBatchings().front() ? "" : "; ") +
-            std::string(ruleOf(batching).name) + ", " +
-            ruleOf(batching).summary;
-  return text;
+/// A flag that is a planning word; `more` is said of runs alone.
+Flag planning(const char *section, Word name, Stored stored,
+              const char *more = "") {
+  static std::deque<std::string> texts; // keeps the help of all
+  const PlanningWord &word = wordOf(name);
+  texts.push_back(describeWord(name, more));
+  Flag flag{section, word.name, word.unit, texts.back().c_str(), stored};
+  flag.word = &word;
+  flag.low = static_cast<double>(word.low);
+  flag.high = static_cast<double>(word.high);
+  flag.isPath = name == Word::Costs;
+  std::visit(SetField{flag}, word.field);
+  return flag;
 }
 
 std::vector<Flag> dataFlags() {
@@ -141,21 +140,13 @@ std::vector<Flag> dataFlags() {
 
 std::vector<Flag> stepsFlags() {
   using O = TrainOptions;
-  static const std::string inFlight = inFlightHelp();
-  static const std::string batchings = batchingHelp();
   return {
       integer("Steps", "steps", "optimizer steps in all", &O::steps, 1,
               mostSteps, Stored::Yes),
-      integer("Steps", "tokens-per-batch", "tokens of one optimizer step",
-              &O::tokensPerBatch, 1, maxTokensPerBatch, Stored::Numbers),
-      choice("Steps", "micro-batches", batchings.c_str(), &O::microBatches,
-             batchingNames(), Stored::Yes),
-      integer("Steps", "tokens-per-micro-batch",
-              "tokens of samples that pass the layers together, at most; less "
-              "takes less memory; a longer sample passes alone",
-              &O::tokensPerMicroBatch, 1, maxMicroBatchTokens, Stored::Numbers),
-      integer("Steps", "in-flight", inFlight.c_str(), &O::inFlight, 1, 1024,
-              Stored::Numbers),
+      planning("Steps", Word::TokensPerBatch, Stored::Numbers),
+      planning("Steps", Word::MicroBatches, Stored::Yes),
+      planning("Steps", Word::TokensPerMicroBatch, Stored::Numbers),
+      planning("Steps", Word::InFlight, Stored::Numbers),
       integer("Steps", "plan-ahead",
               "mini-batches read and planned while others run, 0: none",
               &O::planAhead, 0, 64, Stored::Yes),
@@ -176,14 +167,8 @@ std::vector<Flag> stepsFlags() {
            "be planner I, from 0, of N for the processes that train with the "
            "same flags and --store",
            &O::planOnly),
-      toggle("Steps", "split-backward",
-             "compute weight gradients apart from input gradients",
-             &O::splitBackward, Stored::Numbers),
-      text("Steps", "recompute", "MODE",
-           "none, selective or full, one per layer: none,full*6,none, or "
-           "auto: for each stage and micro-batch what is fastest in the memory "
-           "there is (default: what the strategy says, or none)",
-           &O::recompute, Stored::Yes),
+      planning("Steps", Word::SplitBackward, Stored::Numbers),
+      planning("Steps", Word::Recompute, Stored::Yes),
       integer("Steps", "seed", "of initial values, data order and dropout",
               &O::seed, 0, 9e15, Stored::Numbers),
   };
@@ -191,54 +176,30 @@ std::vector<Flag> stepsFlags() {
 
 std::vector<Flag> ranksFlags() {
   using O = TrainOptions;
-  static const std::string pipelines = pipelineHelp();
   return {
-      text("Ranks", "strategy", "TEXT",
-           "a name given to dynac --strategies, or degrees of data, tensor and "
-           "pipeline parallelism: dp=2,tp=2,pp=2, with zero=1, sp=1, "
-           "recompute=MODE, layers=5+3, order=pp+dp+tp as wanted; under mpirun "
-           "(dynac --with=mpi) each process is a rank",
-           &O::strategy, Stored::Yes),
-      text("Ranks", "strategies", "TEXT",
-           "strategies by name, as dynac --strategies has them: \"short: dp=4; "
-           "long: tp=2,pp=2\" (default: those given to dynac)",
-           &O::strategies, Stored::Yes),
-      text(
-          "Ranks", "ranges", "TEXT",
-          "tokens of the samples that each strategy takes, in the order in "
-          "which they follow each other in a step: \"short: 0-1024; long: "
-          "1025-\", with \"; home=short\" behind them to say which makes "
-          "the update; or search: the strategies and lengths with which a step "
-          "of these data is shortest, for --ranks (default: as many as those "
-          "compiled); instead of --strategy (default: the ranges given to "
-          "dynac or found by it, if any)",
-          &O::ranges, Stored::Yes),
-      choice("Ranks", "merge-ranges",
-             "auto: in a step, samples of a range that is not worth its switch "
-             "go with the next longer one; never",
-             &O::mergeRanges, {"auto", "never"}, Stored::Yes),
-      integer("Ranks", "ranks",
-              "ranks that the strategy is to have; 0: not checked", &O::ranks,
-              0, 4096, Stored::No),
+      planning("Ranks", Word::Strategy, Stored::Yes,
+               "a name is one of --strategies; under mpirun (dynac "
+               "--with=mpi) each process is a rank"),
+      planning("Ranks", Word::Strategies, Stored::Yes),
+      planning(
+          "Ranks", Word::Ranges, Stored::Yes,
+          "strategies follow each other in a step in this order, and "
+          "home=short at the end says which of them makes the update; or "
+          "search: the strategies and lengths with which a step of these data "
+          "is shortest, for --ranks; instead of --strategy"),
+      planning("Ranks", Word::MergeRanges, Stored::Yes),
+      planning("Ranks", Word::Ranks, Stored::No),
       integer(
           "Ranks", "timeout",
           "seconds after which a rank that waits for another gives up, or a "
           "process for others to start, or a run for its device",
           &O::timeout, 1, 1e6, Stored::Yes),
-      choice("Ranks", "pipeline", pipelines.c_str(), &O::pipeline,
-             scheduleNames(), Stored::Yes),
-      text("Ranks", "rank-memory", "BYTES",
-           "of each rank's parameters and micro-batches, for example 512MiB; "
-           "with --ranges also those of the graph that comes or goes, and what "
-           "switches pass on or keep to add, but not what MPI packs, up to 4 "
-           "MiB for each other rank (default: what the machine, or a GPU, has "
-           "free, shared by its ranks)",
-           &O::rankMemory, Stored::Yes),
-      text(
-          "Ranks", "costs", "FILE",
-          "what layers take, measured: to cut them into stages by, to plan by, "
-          "and to predict every step (default: estimated, and not predicted)",
-          &O::costs, Stored::Yes, true),
+      planning("Ranks", Word::Pipeline, Stored::Yes),
+      planning("Ranks", Word::RankMemory, Stored::Yes,
+               "with --ranges also for the graph that comes or goes and for "
+               "transfers of switches, but not for what MPI packs, up to 4 "
+               "MiB for each other rank"),
+      planning("Ranks", Word::Costs, Stored::Yes),
       text("Ranks", "profile", "FILE",
            "measure what layers take, on the ranks of the strategy, and write "
            "what --costs reads; what FILE has of other tensor degrees stays",

@@ -10,6 +10,7 @@
 #ifndef DYNA_RUNTIME_TRAIN_FLAGS_H
 #define DYNA_RUNTIME_TRAIN_FLAGS_H
 
+#include "runtime/planner/request/PlanningWords.h"
 #include "runtime/train/flags/TrainOptions.h"
 
 namespace dyna {
@@ -37,6 +38,7 @@ struct Flag {
   std::vector<std::string> choices = {};
   bool isPath = false;
   const char *implied = nullptr; ///< the value where none is given with `=`
+  const PlanningWord *word = nullptr; ///< parses the value; null: not one
 };
 
 /// In the order in which --help lists them.

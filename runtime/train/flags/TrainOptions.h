@@ -6,6 +6,7 @@
 #define DYNA_RUNTIME_TRAIN_TRAINOPTIONS_H
 
 #include "runtime/planner/graph/Policy.h"
+#include "runtime/planner/request/PlanRequest.h"
 
 #include <cstdint>
 #include <set>
@@ -17,7 +18,9 @@ namespace dyna {
 /// That a run can have.
 constexpr int64_t mostSteps = 1000000000000;
 
-struct TrainOptions {
+struct TrainOptions : PlanningValues {
+  TrainOptions() { microBatches = batchingNames().front(); }
+
   // What to do.
   bool help = false;
   bool version = false;
@@ -38,32 +41,18 @@ struct TrainOptions {
 
   // Steps.
   int64_t steps = 100;
-  int64_t tokensPerBatch = defaultTokensPerBatch;
-  std::string microBatches = batchingNames().front();
-  int64_t tokensPerMicroBatch = 0; ///< 0: chosen by the policy
-  /// That, or what the policy chose for home: no flag, since what nobody gave must
-  /// not bind a run that is resumed under other strategies.
+  /// `tokensPerMicroBatch`, or the size that the policy chose for home. It is no flag:
+  /// a chosen size must not bind a run that is resumed under other strategies.
   int64_t chosenMicroBatch = 0;
-  int64_t inFlight = 0; ///< 0: chosen by the policy
   int64_t planAhead = 2;
   int64_t planThreads = 1;
   std::string store;      ///< "redis://host:6379"; empty: plans stay here
   int64_t storeRetry = 0; ///< seconds
   std::string planOnly;   ///< "I/N"; empty: trains
-  bool splitBackward = false;
-  std::string recompute;  ///< empty: the strategy's word, or none
-  std::string rankMemory; ///< "512MiB"; empty: what the machine has
   int64_t seed = 1;
 
   // Ranks.
-  std::string strategy;   ///< "dp=2,pp=2"; empty: one rank
-  std::string strategies; ///< "a: dp=2; b: tp=2"; empty: those compiled
-  std::string ranges;     ///< "a: 0-1024; b: 1025-"; empty: one strategy
-  std::string mergeRanges = "auto";
-  int64_t ranks = 0;     ///< 0: as many as the strategy has
   int64_t timeout = 600; ///< seconds
-  std::string pipeline;  ///< empty: chosen by the policy
-  std::string costs;     ///< file; empty: estimates
   std::string profile;   ///< file of costs to measure; empty: none
   int64_t profileSeconds = 300;
 

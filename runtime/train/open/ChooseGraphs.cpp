@@ -18,13 +18,7 @@ namespace {
 PlanRequest planRequest(const TrainOptions &options, Strategy strategy) {
   PlanRequest request;
   request.strategy = std::move(strategy);
-  request.pipeline = options.pipeline;
-  request.microBatches = options.microBatches;
-  request.recompute = options.recompute;
-  request.tokensPerBatch = options.tokensPerBatch;
-  request.tokensPerMicroBatch = options.tokensPerMicroBatch;
-  request.inFlight = options.inFlight;
-  request.splitBackward = options.splitBackward;
+  static_cast<RequestWords &>(request) = options;
   request.norms = !options.noGradientNorm;
   return request;
 }

@@ -145,11 +145,11 @@ TEST(CommandLineTest, HelpNamesEveryFlagWithItsDefault) {
   std::string help = helpText("train-gpt");
   EXPECT_NE(help.find("--describe[=WORD]"), std::string::npos) << help;
   EXPECT_THAT(help, HasSubstr("train-gpt --resume model/"));
-  EXPECT_THAT(help, HasSubstr("--tokens-per-batch N"));
-  EXPECT_THAT(help, HasSubstr("(16384)"));
+  EXPECT_THAT(help, HasSubstr("--tokens-per-batch TOKENS"));
+  EXPECT_THAT(help, HasSubstr("(default: 16384"));
   EXPECT_THAT(help, HasSubstr("(0.0003)"));
-  EXPECT_THAT(help, HasSubstr("or --pipeline gpipe (default: all of a "
-                              "step)"));
+  EXPECT_THAT(help, HasSubstr("or with --pipeline gpipe (default: 1 with one "
+                              "stage, else all of a step)"));
 }
 
 TEST(RecomputeTest, OneForAllOrOneEach) {

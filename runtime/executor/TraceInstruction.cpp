@@ -22,6 +22,20 @@ static int messageNumber(const Run &run, const Instruction &i) {
   return i.microBatch + (run.phase > 0 ? run.phase << phaseBits : 0);
 }
 
+/// Adds the end of an arrow to the slice of a message.
+static void addArrow(TraceSlice &slice, const Run &run, const Instruction &i,
+                     int own) {
+  const ExchangeOp op = exchangeOf(i.op);
+  if (!op.isMessage() || op.sends != op.starts)
+    return;
+  const int peer =
+      run.seat.graph().peerOf(own, edgeOf(i), op.isTowardsConsumer());
+  slice.arrow = messageArrow(
+      slice.step, op.sends ? own : peer, op.sends ? peer : own, op.isGradient(),
+      messageNumber(run, i), run.seat.graph().channelIndex(edgeOf(i)));
+  slice.startsArrow = op.sends;
+}
+
 Status Executor::trace(const Run &run, const Instruction &i,
                        const Moment &before, int64_t liveBytes) {
   TraceRecorder &recorder = *options_.trace;
@@ -55,17 +69,7 @@ Status Executor::trace(const Run &run, const Instruction &i,
   slice.liveBytes = liveBytes;
   slice.sentBytes = after.sentBytes - before.sentBytes;
   slice.flops = static_cast<double>(machine_.context().matrix_flops);
-  if (ExchangeOp op = exchangeOf(i.op);
-      op.isMessage() && op.sends == op.starts) {
-    const int own = machine_.rank();
-    const int peer =
-        run.seat.graph().peerOf(own, edgeOf(i), op.isTowardsConsumer());
-    slice.arrow =
-        messageArrow(slice.step, op.sends ? own : peer, op.sends ? peer : own,
-                     op.isGradient(), messageNumber(run, i),
-                     run.seat.graph().channelIndex(edgeOf(i)));
-    slice.startsArrow = op.sends;
-  }
+  addArrow(slice, run, i, machine_.rank());
   recorder.add(slice);
   slice.category = "exchange";
   slice.track = TRACK_INSTRUCTIONS;

@@ -99,14 +99,15 @@ public:
     return seconds;
   }
 
-  StatusOr<double> estimate(const PlanRequest &request) const {
+  StatusOr<double> estimate(const PlanRequest &request, int64_t count) const {
     SizedSteps::Asked asked = SizedSteps::Asked::alone(request);
     asked.memoryBytes = costs_.table().device().memory_bytes();
     asked.longest = steps_.longest;
     std::vector<std::string> notes;
     DYNA_ASSIGN_OR_RETURN(auto sized,
                           SizedSteps::create(costs_, std::move(asked), notes));
-    return sized->estimate(steps_.samples.front());
+    return sized->estimate(
+        {steps_.samples.begin(), steps_.samples.begin() + count});
   }
 
   PlanReport reportOf(const SingleStrategy &single) const {
@@ -202,9 +203,11 @@ Status searchOne(const PlanFlags &flags, const Opened &opened,
     space.requests.push_back(std::move(named.request));
   }
   space.searchesRecompute = flags.recompute.empty();
-  space.searchesMicroBatches =
-      !flags.namesPlans() && flags.tokensPerMicroBatch.empty();
+  space.searchesKinds =
+      flags.compare.getNumOccurrences() == 0 && !flags.microBatches.isGiven();
+  space.searchesSizes = flags.tokensPerMicroBatch.empty();
   space.steps = static_cast<int64_t>(steps.samples.size());
+  space.screenedSteps = screenedSteps(space.steps, opened.space.tokensPerStep);
   space.isExhaustive = flags.exhaustive;
   std::vector<int64_t> counted = lengths;
   cutLengths(counted, positions);
@@ -219,8 +222,8 @@ Status searchOne(const PlanFlags &flags, const Opened &opened,
                     {[&](const PlanRequest &request, int64_t count) {
                        return simulated.simulate(request, count);
                      },
-                     [&](const PlanRequest &request) {
-                       return simulated.estimate(request);
+                     [&](const PlanRequest &request, int64_t count) {
+                       return simulated.estimate(request, count);
                      }},
                     [&](const std::string &next) {
                       if (pause.isDue())

@@ -160,7 +160,7 @@ private:
       const bool isShown = shown.size() < space_.mostShown &&
                            shown.count(degreesOf(single.request.strategy)) == 0;
       if (!isShown && !space_.isExhaustive && single.expected > most * best) {
-        ++found_.skipped;
+        far_.push_back(std::move(single));
         continue;
       }
       tell_(formatText("%d estimated, next is %s", near.size(), single.name()));
@@ -169,17 +169,42 @@ private:
         continue;
       best = std::min(best, single.expected);
       corrections.try_emplace(key, single.expected / first);
-      shown.insert(degreesOf(single.request.strategy));
+      if (std::isfinite(single.expected))
+        shown.insert(degreesOf(single.request.strategy));
       near.push_back(std::move(single));
     }
     open_ = std::move(near);
+    return space_.searchesSizes ? addSizes(best) : Status::ok();
+  }
+
+  /// Adds larger micro-batches of the best strategy of each degrees: how much they gain
+  /// differs from degrees to degrees.
+  Status addSizes(double best) {
+    constexpr double mostGained = 1.5;
+    std::map<std::string, SingleStrategy> bestOf;
+    for (const SingleStrategy &single : open_) {
+      auto [found, isNew] =
+          bestOf.try_emplace(degreesOf(single.request.strategy), single);
+      if (!isNew && single.expected < found->second.expected)
+        found->second = single;
+    }
+    for (auto &[degrees, single] : bestOf)
+      for (int64_t size : {4 * kUsualMicroBatch, 16 * kUsualMicroBatch}) {
+        if (single.expected > mostGained * best)
+          continue;
+        SingleStrategy larger = single;
+        larger.request.tokensPerMicroBatch = size;
+        DYNA_ASSIGN_OR_RETURN(bool isEstimated, estimate(larger));
+        if (isEstimated)
+          open_.push_back(std::move(larger));
+      }
     return Status::ok();
   }
 
   /// Replaces the estimate by that of a step. Returns false if the request does not fit,
   /// which is recorded.
   StatusOr<bool> estimate(SingleStrategy &single) {
-    auto seconds = runs_.estimate(single.request);
+    auto seconds = runs_.estimate(single.request, space_.screenedSteps);
     if (doesNotFit(seconds.status())) {
       single.reason = seconds.status().message();
       single.seconds = never;
@@ -199,24 +224,37 @@ private:
   Status simulateAll() {
     std::sort(open_.begin(), open_.end(), isFaster);
     std::set<std::string> shown;
-    for (SingleStrategy &single : open_) {
-      // Some of other degrees are simulated in any case, to be shown beside it.
-      const bool isShown = shown.size() < space_.mostShown &&
-                           shown.count(degreesOf(single.request.strategy)) == 0;
-      if (!isShown && !space_.isExhaustive &&
-          single.expected > mostAboveSimulated * best_) {
-        ++found_.skipped;
-        continue;
-      }
-      shown.insert(degreesOf(single.request.strategy));
-      DYNA_RETURN_IF_ERROR(simulate(single).status());
-    }
+    for (SingleStrategy &single : open_)
+      DYNA_RETURN_IF_ERROR(simulateNear(
+          single, space_.isExhaustive ? never : mostAboveSimulated, shown));
+    for (SingleStrategy &single : far_)
+      DYNA_RETURN_IF_ERROR(simulateNear(single, /*most=*/0, shown));
     return Status::ok();
   }
 
-  /// Of one step; whether it is among the fastest of its degrees.
+  /// Simulates a strategy whose estimate is at most `most` times the best simulated time.
+  /// Some of other degrees are simulated in any case, to be shown beside it.
+  Status simulateNear(SingleStrategy &single, double most,
+                      std::set<std::string> &shown) {
+    const std::string degrees = degreesOf(single.request.strategy);
+    const bool isShown =
+        shown.size() < space_.mostShown && shown.count(degrees) == 0;
+    if (!isShown && !(single.expected <= most * best_)) {
+      ++found_.skipped;
+      return Status::ok();
+    }
+    const size_t before = found_.fitting.size();
+    DYNA_RETURN_IF_ERROR(simulate(single).status());
+    // If it does not fit, another mode of these degrees may.
+    if (found_.fitting.size() > before)
+      shown.insert(degrees);
+    return Status::ok();
+  }
+
+  /// Simulates the screened steps. Returns true if it is among the fastest of its
+  /// degrees.
   StatusOr<bool> simulate(SingleStrategy single) {
-    return simulate(std::move(single), 1);
+    return simulate(std::move(single), space_.screenedSteps);
   }
   StatusOr<bool> simulate(SingleStrategy single, int64_t steps) {
     if (!areAll_ && !known_.insert(keyOf(single.request)).second)
@@ -306,13 +344,13 @@ private:
       all.push_back(from);
       change(all.back());
     };
-    if (space_.searchesMicroBatches) {
+    if (space_.searchesKinds)
       for (const char *kind : {"", "padded", "tokens"})
         if (from.microBatches != kind)
           add([&](PlanRequest &next) { next.microBatches = kind; });
+    if (space_.searchesSizes)
       for (int64_t size : sizesBeside(from.tokensPerMicroBatch))
         add([&](PlanRequest &next) { next.tokensPerMicroBatch = size; });
-    }
     if (space_.searchesRecompute && space_.searchesChosenModes &&
         from.recompute.empty())
       add([](PlanRequest &next) {
@@ -361,7 +399,7 @@ private:
     std::sort(all.begin(), all.end(), isFaster);
     const size_t count = std::min(all.size(), space_.mostShown);
     areAll_ = true;
-    if (space_.steps > 1) {
+    if (space_.steps > space_.screenedSteps) {
       std::vector<SingleStrategy> finalists(
           all.begin(), all.begin() + static_cast<long>(count));
       all.erase(all.begin(), all.begin() + static_cast<long>(count));
@@ -389,6 +427,7 @@ private:
   const std::function<void(const std::string &)> &tell_;
   std::map<std::string, Modes> modes_;
   std::vector<SingleStrategy> open_;
+  std::vector<SingleStrategy> far_; ///< whose steps are not estimated
   std::set<std::string> known_;
   double best_ = never;
   bool areAll_ = false; ///< steps are all of them: part 3
@@ -428,6 +467,12 @@ std::string SingleStrategy::flags() const {
   if (request.splitBackward)
     text += " --split-backward";
   return text;
+}
+
+int64_t screenedSteps(int64_t steps, int64_t tokensPerStep) {
+  constexpr int64_t enoughTokens = 1 << 19;
+  return std::clamp<int64_t>(enoughTokens / std::max<int64_t>(tokensPerStep, 1),
+                             1, std::max<int64_t>(steps, 1));
 }
 
 StatusOr<FoundSingles>

@@ -17,7 +17,7 @@
 //
 //     1. The step estimate of every strategy whose own estimate is not far above the
 //        best step estimate.
-//     2. One simulated step of every strategy whose step estimate is not far above the
+//     2. Simulated steps of every strategy whose step estimate is not far above the
 //        best simulated time. A strategy that is the best of its degrees goes on.
 //     3. Other micro-batches, orders and cuts of the best few, until none is faster.
 //     4. All steps of the best ones.
@@ -61,10 +61,12 @@ struct SingleSpace {
   /// Requests to combine with every strategy, without strategies. Their words for
   /// recomputation and micro-batches are fixed where the search leaves them.
   std::vector<PlanRequest> requests = {PlanRequest()};
-  bool searchesRecompute = true;    ///< the requests do not say it
-  bool searchesChosenModes = true;  ///< recomputation may be `auto`
-  bool searchesMicroBatches = true; ///< neither size nor kind
-  int64_t steps = 1;                ///< that there are to simulate
+  bool searchesRecompute = true;   ///< the requests do not say it
+  bool searchesChosenModes = true; ///< recomputation may be `auto`
+  bool searchesKinds = true;       ///< nor the kind of micro-batches
+  bool searchesSizes = true;       ///< nor their size
+  int64_t steps = 1;               ///< that there are to simulate
+  int64_t screenedSteps = 1;       ///< of these, the steps of parts 1 to 3
   /// Degrees that are simulated in any case, and strategies of part 4.
   size_t mostShown = 10;
   size_t mostRefined =
@@ -78,8 +80,10 @@ struct SingleRuns {
   /// Simulates the first `steps` steps and returns the mean seconds of one.
   std::function<StatusOr<double>(const PlanRequest &request, int64_t steps)>
       simulate;
-  /// Estimates the seconds of the first step's pipeline; infinite if no order fits.
-  std::function<StatusOr<double>(const PlanRequest &request)> estimate;
+  /// Estimates the mean seconds of the pipelines of the first `steps` steps; infinite if
+  /// no order fits.
+  std::function<StatusOr<double>(const PlanRequest &request, int64_t steps)>
+      estimate;
 };
 
 struct FoundSingles {
@@ -107,6 +111,10 @@ constexpr double mostAboveSimulated = 1.08;
 constexpr double mostAbovePredicted = 1.01;
 /// Other choices are searched for strategies within so many times the best.
 constexpr double mostAboveRefined = 1.05;
+
+/// Returns how many of the steps are screened: half a million tokens, and at least one
+/// step. One step alone has few long samples, and may favour other degrees.
+int64_t screenedSteps(int64_t steps, int64_t tokensPerStep);
 
 /// `tell` says what comes next. Deterministic. Fails as `runs`, but not for what does
 /// not fit.

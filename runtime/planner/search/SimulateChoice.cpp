@@ -94,21 +94,24 @@ private:
     singles.requests[0].tokensPerBatch = space_.tokensPerStep;
     singles.searchesRecompute = space_.request.recompute.empty();
     singles.searchesChosenModes = space_.searchesFlags;
-    singles.searchesMicroBatches = space_.searchesFlags &&
-                                   space_.request.microBatches.empty() &&
-                                   space_.request.tokensPerMicroBatch == 0;
+    singles.searchesKinds =
+        space_.searchesFlags && space_.request.microBatches.empty();
+    singles.searchesSizes =
+        space_.searchesFlags && space_.request.tokensPerMicroBatch == 0;
     singles.steps = static_cast<int64_t>(steps_.size());
+    singles.screenedSteps = singles.steps;
     // Planning large steps takes seconds each.
     constexpr int64_t largeStep = 1 << 19;
     singles.mostRefined = space_.tokensPerStep > largeStep ? 1 : 2;
     singles.mostShown = 1;
-    return searchSingles(
-        estimates, singles,
-        {[&](const PlanRequest &request, int64_t count) {
-           return playAlone(request, count);
-         },
-         [&](const PlanRequest &request) { return estimateAlone(request); }},
-        [&](const std::string &next) { tell(next); });
+    return searchSingles(estimates, singles,
+                         {[&](const PlanRequest &request, int64_t count) {
+                            return playAlone(request, count);
+                          },
+                          [&](const PlanRequest &request, int64_t count) {
+                            return estimateAlone(request, count);
+                          }},
+                         [&](const std::string &next) { tell(next); });
   }
 
   /// The single strategy that estimates favour.
@@ -143,9 +146,10 @@ private:
     return sized->play({steps_.begin(), steps_.begin() + count});
   }
 
-  StatusOr<double> estimateAlone(const PlanRequest &request) const {
+  StatusOr<double> estimateAlone(const PlanRequest &request,
+                                 int64_t count) const {
     DYNA_ASSIGN_OR_RETURN(auto sized, size(request));
-    return sized->estimate(steps_.front());
+    return sized->estimate({steps_.begin(), steps_.begin() + count});
   }
 
   /// The set with chosen recomputation, and with the micro-batches of the best single

@@ -5,6 +5,7 @@
 #include "runtime/planner/search/SizedSteps.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/planner/graph/CutMiniBatch.h"
 #include "runtime/planner/report/StepReport.h"
 #include "runtime/planner/step/StepRegions.h"
 
@@ -83,9 +84,17 @@ SizedSteps::create(const CostModel &costs, Asked asked,
 }
 
 StatusOr<double>
-SizedSteps::estimate(const std::vector<int64_t> &lengths) const {
+SizedSteps::estimate(const std::vector<std::vector<int64_t>> &steps) const {
   const PlannedGraph &own = planner_->home();
-  return own.planner->estimateStep(lengths, own.options);
+  double seconds = 0;
+  for (const std::vector<int64_t> &lengths : steps) {
+    DYNA_ASSIGN_OR_RETURN(
+        double one, own.planner->estimateStep(
+                        joinedLengths(own.graph->model(), lengths, own.options),
+                        own.options));
+    seconds += one;
+  }
+  return seconds / static_cast<double>(std::max<size_t>(steps.size(), 1));
 }
 
 StatusOr<double>

@@ -47,9 +47,10 @@ public:
   /// longer samples are shortened.
   int64_t longest() const { return longest_; }
 
-  /// Estimates the seconds of the pipeline of a step under one strategy, without a plan
-  /// (Planner::estimateStep).
-  StatusOr<double> estimate(const std::vector<int64_t> &lengths) const;
+  /// Estimates the mean seconds of the pipelines of steps under one strategy, without
+  /// plans (Planner::estimateStep).
+  StatusOr<double>
+  estimate(const std::vector<std::vector<int64_t>> &steps) const;
 
   /// Seconds of a step in the mean, each planned, proven and played.
   StatusOr<double> play(const std::vector<std::vector<int64_t>> &steps) const;

@@ -186,8 +186,7 @@ std::string RunState::toJson() const {
       .add("costs", costs);
   if (version > 0)
     state.add("version", version);
-  return state.add("arguments", JsonText::raw(given.text("\n  ")))
-             .text("\n ") +
+  return state.add("arguments", JsonText::raw(given.text("\n  "))).text("\n ") +
          "\n";
 }
 

@@ -163,11 +163,12 @@ class Plans:
             flags += ["--recompute", mode]
         return flags
 
-    def search(self, size, side, positions, batch, attention, steps):
-        """All degrees, sizes and modes on the first steps, the fastest of those that fit first."""
-        rows = self.ask(size.config(positions), *self.flags(size, side, positions, batch, attention), "--strategy", "search", "--steps", steps)
+    def search(self, size, side, positions, batch, attention, steps, degrees=None):
+        """All degrees (or the given ones), sizes and modes on the first steps, the fastest of those that fit first."""
+        rows = self.ask(size.config(positions), *self.flags(size, side, positions, batch, attention), "--strategy", degrees or "search",
+                        "--steps", steps)
         sizes = side.sizes(positions)
-        rows = [{"size": sizes[0], "recompute": side.recompute[0], **row} for row in rows]
+        rows = [{"size": sizes[0], "recompute": side.recompute[0], "degrees": degrees, **row} for row in rows]
         return sorted((row for row in rows if side.holds(row)), key=lambda row: -row["tokens_per_second"])
 
     def play(self, size, side, positions, batch, attention, steps, row, *more):
@@ -181,9 +182,7 @@ class Plans:
 
     def best(self, size, side, positions, batch, attention, search_steps, steps, degrees=None, candidates=3):
         """The fastest of the best candidates of a search, on more steps; none where nothing fits."""
-        found = self.search(size, side, positions, batch, attention, search_steps)
-        if degrees:
-            found = [row for row in found if row["degrees"] == degrees]
+        found = self.search(size, side, positions, batch, attention, search_steps, degrees)
         best, played = None, 0
         for row in found:
             one = self.play(size, side, positions, batch, attention, steps, row)

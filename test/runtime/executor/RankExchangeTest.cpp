@@ -29,8 +29,8 @@ Status runMessages(const ExecutableGraph &graph, const plan::Plan &plan) {
   return runRanks(graph.ranks(), [&](Transport &transport) -> Status {
     const RankView &view = graph.replicaView(transport.rank());
     SharedGroups groups;
-    DYNA_ASSIGN_OR_RETURN(
-        auto exchange, RankExchange::create(graph, view, transport, groups));
+    DYNA_ASSIGN_OR_RETURN(auto exchange,
+                          RankExchange::create(graph, view, transport, groups));
     std::map<std::tuple<bool, int, int>, std::vector<unsigned char>> buffers;
     for (const Instruction &i : plan.ranks[transport.rank()].instructions) {
       const ExchangeOp op = exchangeOf(i.op);

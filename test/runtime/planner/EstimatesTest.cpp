@@ -240,7 +240,7 @@ TEST(Estimates, OfMiniBatchesAreNearTheSimulator) {
             continue;
           ASSERT_TRUE(simulated.isOk()) << simulated.status().message();
           const double estimate =
-              *sized->estimate(lengths) + beside.updateSeconds() +
+              *sized->estimate({lengths}) + beside.updateSeconds() +
               beside.gatherSeconds() + beside.lastReductionSeconds();
           (share > 0 ? limited : errors).add(estimate, *simulated);
         }

@@ -21,8 +21,8 @@ struct GraphUse {
 
 /// Graphs that take the place of those of a machine, between two steps.
 struct Replacement {
-  /// Of one model, and with equal numbers of ranks. The first is home. They may have
-  /// fewer ranks than the machine: ranks without a place hold nothing, and wait.
+  /// The next graphs. They have one model and equally many ranks, and the first is home.
+  /// The machine may have more ranks: those without a place hold nothing, and wait.
   std::vector<GraphUse> graphs;
   /// Switch of the state (StateTensors.h) from the present home to the next one.
   const GraphSwitch *state = nullptr;

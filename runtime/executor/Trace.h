@@ -39,7 +39,7 @@ struct TraceSlice {
   int layer = -1;
   int microBatch = -1;
   int phase = -1; ///< of a step of several graphs
-  /// Of that phase; null: there is one graph.
+  /// Name of the phase's strategy; null if the run has one graph.
   const char *strategy = nullptr;
   int bucket = -1; ///< of a switch
   /// Times that the graphs were replaced before.

@@ -35,7 +35,7 @@ namespace {
 /// Help of each option by its name.
 using Options = std::map<std::string, std::string>;
 
-/// What a command prints, on both streams.
+/// Runs a command, and returns what it prints on both streams.
 std::string outputOf(const std::string &command) {
   FILE *pipe = popen((command + " 2>&1").c_str(), "r");
   EXPECT_NE(pipe, nullptr);

@@ -74,7 +74,7 @@ struct BlockContext {
   const MicroBatchFacts &microBatch;
 };
 
-/// Who gives a block back.
+/// Says which instruction gives a block back.
 enum class BlockLife {
   ByRow, ///< the instruction whose row says so
   ByKey  ///< the last instruction with the block's key that is no message

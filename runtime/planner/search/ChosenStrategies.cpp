@@ -224,7 +224,7 @@ std::string ChosenStrategies::table() const {
          "\" --ranges \"" + ranges() + "\"" + moreFlags() + "\n";
 }
 
-/// What estimates are worth.
+/// Says how simulated steps compare with what estimates favour.
 std::string ChosenStrategies::playedText() const {
   if (!played_ || (!std::isfinite(played_->found) && !played_->alone))
     return played_ ? "drawn steps were planned, and no order of one fits: give "

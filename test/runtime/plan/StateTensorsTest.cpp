@@ -45,7 +45,7 @@ struct Piece {
   }
 };
 
-/// What the ranks of a graph have of its state.
+/// Holds the state of a graph, by rank and part.
 using Memory = std::map<std::tuple<int, Part>, Piece>;
 
 /// The rows that a rank updates, as its view says.
@@ -191,7 +191,7 @@ public:
     model_ = std::make_unique<Model>(std::move(*model));
   }
 
-  /// Of 1 to 12 ranks.
+  /// Draws a graph of 1 to 12 ranks.
   ExecutableGraph graph() {
     while (true) {
       const std::string degrees[] = {"", ",tp=2", ",tp=2,sp=1", ",tp=3"};
@@ -258,7 +258,7 @@ TEST(StateTensorsTest, StateGoesThereAndBack) {
     EXPECT_LE(static_cast<double>(sent), 1.25 * static_cast<double>(missing));
 }
 
-/// The same graph needs nothing from other ranks, whatever its ranks do.
+/// A switch to the same graph needs nothing from other ranks.
 TEST(StateTensorsTest, WhatLiesRightIsNotMissing) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     Pairs pairs(100 + seed);

@@ -4,6 +4,7 @@
 
 #include "runtime/planner/place/PlaceBlocks.h"
 #include "runtime/abi/Random.h"
+#include "runtime/planner/place/AssignMemory.h"
 
 #include <gtest/gtest.h>
 
@@ -156,6 +157,30 @@ TEST(PlaceBlocksTest, UnconnectedGroupsShareTheMemory) {
   EXPECT_EQ(placement.peak, 704);
   EXPECT_EQ(placement.offsets[2], 0);
   EXPECT_EQ(placeBlocks({}).peak, 0);
+}
+
+// Ranks of a tensor group share places only if they run the same instructions.
+TEST(PlaceBlocksTest, PlacesAreCopiedBetweenEqualPrograms) {
+  plan::RankProgram placed;
+  placed.instructions.resize(2);
+  placed.instructions[0].op = plan::Instruction::LOAD;
+  placed.instructions[0].places = {64, 128, plan::noPlace};
+  placed.instructions[1].op = plan::Instruction::FORWARD;
+  placed.dynamicBytes = 512;
+  plan::RankProgram equal = placed;
+  equal.instructions[0].places.fill(plan::noPlace);
+  equal.dynamicBytes = 0;
+  plan::RankProgram other = equal, shorter = equal;
+  EXPECT_TRUE(copyPlaces(placed, equal));
+  EXPECT_EQ(equal.instructions, placed.instructions);
+  EXPECT_EQ(equal.dynamicBytes, 512);
+  other.instructions[1].layer = 1;
+  shorter.instructions.pop_back();
+  for (plan::RankProgram *unlike : {&other, &shorter}) {
+    EXPECT_FALSE(copyPlaces(placed, *unlike));
+    EXPECT_EQ(unlike->instructions[0].places[0], plan::noPlace);
+    EXPECT_EQ(unlike->dynamicBytes, 0);
+  }
 }
 
 } // namespace

@@ -244,21 +244,22 @@ private:
       return Status::ok();
     }
     const size_t before = found_.fitting.size();
-    DYNA_RETURN_IF_ERROR(simulate(single).status());
+    DYNA_RETURN_IF_ERROR(screen(single));
     // If it does not fit, another mode of these degrees may.
     if (found_.fitting.size() > before)
       shown.insert(degrees);
     return Status::ok();
   }
 
-  /// Simulates the screened steps. Returns true if it is among the fastest of its
-  /// degrees.
-  StatusOr<bool> simulate(SingleStrategy single) {
-    return simulate(std::move(single), space_.screenedSteps);
+  /// Simulates the screened steps, unless they have been.
+  Status screen(const SingleStrategy &single) {
+    return known_.insert(keyOf(single.request)).second
+               ? simulate(single, space_.screenedSteps)
+               : Status::ok();
   }
-  StatusOr<bool> simulate(SingleStrategy single, int64_t steps) {
-    if (!areAll_ && !known_.insert(keyOf(single.request)).second)
-      return false;
+
+  /// Adds the strategy with its seconds to those that fit, or to those that do not.
+  Status simulate(SingleStrategy single, int64_t steps) {
     tell_(formatText("%d simulated, next is %s", found_.fitting.size(),
                      single.name()));
     auto seconds = runs_.simulate(single.request, steps);
@@ -269,14 +270,13 @@ private:
       single.reason = seconds.status().message();
       single.seconds = never;
       found_.lacking.push_back(std::move(single));
-      return false;
+      return Status::ok();
     } else {
       return seconds.status();
     }
-    const bool isBest = single.seconds < best_;
     best_ = std::min(best_, single.seconds);
     found_.fitting.push_back(std::move(single));
-    return isBest;
+    return Status::ok();
   }
 
   /// The fastest of each of the degrees, the fastest first.
@@ -313,14 +313,12 @@ private:
           if (!isEstimated)
             continue;
           // Estimates of one strategy's choices are wrong by about the same share.
-          const double predicted =
-              next.expected * start.seconds / start.expected;
           if (!space_.isExhaustive &&
-              predicted > mostAbovePredicted * start.seconds) {
+              next.expected > mostAbovePredicted * start.expected) {
             ++found_.skipped;
             continue;
           }
-          DYNA_RETURN_IF_ERROR(simulate(next).status());
+          DYNA_RETURN_IF_ERROR(screen(next));
           const SingleStrategy *last =
               found_.fitting.empty() ? nullptr : &found_.fitting.back();
           if (!last || keyOf(last->request) != keyOf(next.request))
@@ -398,7 +396,6 @@ private:
     std::vector<SingleStrategy> &all = found_.fitting;
     std::sort(all.begin(), all.end(), isFaster);
     const size_t count = std::min(all.size(), space_.mostShown);
-    areAll_ = true;
     if (space_.steps > space_.screenedSteps) {
       std::vector<SingleStrategy> finalists(
           all.begin(), all.begin() + static_cast<long>(count));
@@ -406,7 +403,7 @@ private:
       std::vector<SingleStrategy> others = std::move(all);
       all.clear();
       for (SingleStrategy &single : finalists)
-        DYNA_RETURN_IF_ERROR(simulate(single, space_.steps).status());
+        DYNA_RETURN_IF_ERROR(simulate(single, space_.steps));
       std::sort(all.begin(), all.end(), isFaster);
       all.insert(all.end(), others.begin(), others.end());
     }
@@ -430,7 +427,6 @@ private:
   std::vector<SingleStrategy> far_; ///< whose steps are not estimated
   std::set<std::string> known_;
   double best_ = never;
-  bool areAll_ = false; ///< steps are all of them: part 3
   FoundSingles found_;
 };
 

@@ -50,15 +50,7 @@ public:
     auto team = make(program_, {{graph_.get()}});
     EXPECT_TRUE(team.isOk()) << team.status().message();
     team_ = std::move(*team);
-    for (int p = 0; p < model_.parameters(); ++p) {
-      std::vector<double> values(model_.elements(p));
-      for (size_t i = 0; i < values.size(); ++i)
-        values[i] = 0.02 * std::sin(static_cast<double>(13 * p + i + 1));
-      std::vector<float> narrow(values.begin(), values.end());
-      EXPECT_OK(writePart(*team_, p, ParameterPart::Master,
-                          isWide() ? static_cast<void *>(values.data())
-                                   : narrow.data()));
-    }
+    writeMasters(*team_, model_);
     cast();
   }
 

@@ -34,6 +34,20 @@ inline TinyOptions tinyOptions(plan::ElementType compute) {
   return options;
 }
 
+/// Gives all parameters values that differ, through their masters.
+inline void writeMasters(RankTeam &team, const Model &model) {
+  for (int p = 0; p < model.parameters(); ++p) {
+    std::vector<double> values(model.elements(p));
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = 0.02 * std::sin(static_cast<double>(13 * p + i + 1));
+    std::vector<float> narrow(values.begin(), values.end());
+    EXPECT_OK(writePart(team, p, ParameterPart::Master,
+                        model.masterType() == plan::F64
+                            ? static_cast<void *>(values.data())
+                            : narrow.data()));
+  }
+}
+
 /// How switches are planned, and what carries them.
 struct Carriage {
   SwitchTable::Make make = planNaively;
@@ -131,20 +145,11 @@ public:
     auto team = threadTeam(program_, uses, carriage);
     EXPECT_TRUE(team.isOk()) << team.status().message();
     team_ = std::move(*team);
-    writeMasters();
+    writeMasters(*team_, model_);
+    castMasters();
   }
 
-  void writeMasters() {
-    for (int p = 0; p < model_.parameters(); ++p) {
-      std::vector<double> values(model_.elements(p));
-      for (size_t i = 0; i < values.size(); ++i)
-        values[i] = 0.02 * std::sin(static_cast<double>(13 * p + i + 1));
-      std::vector<float> narrow(values.begin(), values.end());
-      EXPECT_OK(writePart(*team_, p, ParameterPart::Master,
-                          model_.masterType() == plan::F64
-                              ? static_cast<void *>(values.data())
-                              : narrow.data()));
-    }
+  void castMasters() {
     auto cast =
         proveAlone(graph(home_), *planners_[home_]->cast(), MiniBatch());
     StepResult result;

@@ -17,6 +17,13 @@ using namespace mlir::dyna::layers;
 // ModuleLowering
 //===----------------------------------------------------------------------===//
 
+ModuleLowering::ModuleLowering(ModuleOp module) : module(module) {
+  for (FunctionOp function : module.getOps<FunctionOp>())
+    if (!keyStores.contains(function.getLayer()))
+      keyStores.try_emplace(function.getLayer(),
+                            KeyStore::create(module, function.getLayer()));
+}
+
 LLVM::LLVMFuncOp ModuleLowering::declareKernel(StringRef name,
                                                ArrayRef<Type> arguments) {
   if (auto function = module.lookupSymbol<LLVM::LLVMFuncOp>(name))
@@ -238,6 +245,10 @@ static int64_t tierField(Memory memory) {
   }
 }
 
+Value FunctionLowering::savedField(int64_t offset) {
+  return code.loadField(argument(3), offset, code.pointerType());
+}
+
 Value FunctionLowering::address(PlaceAttr place) {
   Value &address = addresses[place];
   if (address)
@@ -251,9 +262,7 @@ Value FunctionLowering::address(PlaceAttr place) {
                                         offsetof(dyna_tensor, data),
                                     code.pointerType());
   Value base =
-      memory == Memory::Workspace
-          ? argument(4)
-          : code.loadField(argument(3), tierField(memory), code.pointerType());
+      memory == Memory::Workspace ? argument(4) : savedField(tierField(memory));
   Value bytes = code.i64(place.getConstant() + place.getColumn());
   auto addTerm = [&](int64_t coefficient, int64_t field) {
     if (coefficient == 0)

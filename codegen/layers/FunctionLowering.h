@@ -21,9 +21,11 @@
 #include "dialects/dyna/Dyna.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/memory/Epilogues.h"
+#include "passes/memory/KeyStore.h"
 #include "passes/memory/ProductRuns.h"
 #include "passes/memory/TokenParts.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace mlir::dyna::layers {
 
@@ -44,10 +46,14 @@ struct RowsCopy {
 /// a call of a kernel.
 class ModuleLowering {
 public:
-  explicit ModuleLowering(ModuleOp module) : module(module) {}
+  explicit ModuleLowering(ModuleOp module);
   virtual ~ModuleLowering() = default;
 
   ModuleOp getModule() { return module; }
+  /// The store of a layer's attentions; a failure was reported.
+  const FailureOr<KeyStore> &getKeyStore(StringRef layer) const {
+    return keyStores.at(layer);
+  }
 
   /// A function of the runtime that returns a status.
   LLVM::LLVMFuncOp declareKernel(StringRef name, ArrayRef<Type> arguments);
@@ -86,6 +92,8 @@ protected:
 
 private:
   ModuleOp module;
+  /// By the name of the layer. Made first, as lowering removes functions.
+  llvm::StringMap<FailureOr<KeyStore>> keyStores;
 };
 
 /// The slots of a body, collected before it is emitted.
@@ -163,6 +171,11 @@ public:
   RowRuns getRuns(size_t field);
 
   PlaceAttr placeOf(Value value) { return source.getPlaceOf(value); }
+  const FailureOr<KeyStore> &getKeyStore() {
+    return module.getKeyStore(source.getLayer());
+  }
+  /// The pointer in a field of dyna_saved.
+  Value savedField(int64_t offset);
   /// The place behind those of the results: the op's scratch memory.
   FailureOr<PlaceAttr> scratchOf(Operation *op);
   Value address(PlaceAttr place);

@@ -239,11 +239,36 @@ static LLVM::LLVMFuncOp typedKernel(FunctionLowering &function,
                                             {pointer, pointer});
 }
 
+/// Fills the store of a dyna_attention. Its addresses come with the call; they are null
+/// where no sample is sliced.
+static void setStore(FunctionLowering &function, StructBuilder &fields,
+                     const KeyStore &rows, int64_t number, bool isBackward) {
+  const KeyStore::Columns columns = rows.columnsOf(number);
+  constexpr size_t store = offsetof(dyna_attention, store);
+  fields.set(store + offsetof(dyna_key_store, data),
+             function.savedField(offsetof(dyna_saved, keys)));
+  fields.setI64(store + offsetof(dyna_key_store, stride), rows.getStride());
+  fields.setI64(store + offsetof(dyna_key_store, k_column), columns.keys);
+  fields.setI64(store + offsetof(dyna_key_store, v_column), columns.values);
+  fields.set(store + offsetof(dyna_key_store, gradients),
+             isBackward
+                 ? function.savedField(offsetof(dyna_saved, key_gradients))
+                 : function.getCode().null());
+  fields.setI64(store + offsetof(dyna_key_store, gradient_stride),
+                rows.getGradientStride());
+  fields.setI64(store + offsetof(dyna_key_store, dk_column),
+                columns.keyGradients);
+  fields.setI64(store + offsetof(dyna_key_store, dv_column),
+                columns.valueGradients);
+}
+
 /// Fills a dyna_attention at the start of `fields`, from the operands that
 /// forward and backward share.
 template <typename Op>
 static void setAttention(FunctionLowering &function, StructBuilder &fields,
-                         Op op, Value result, Value lse) {
+                         Op op, Value result, Value lse,
+                         const KeyStore &store) {
+  constexpr bool isBackward = std::is_same_v<Op, AttentionGradOp>;
   CodeBuilder &code = function.getCode();
   fields.set(offsetof(dyna_attention, segments), function.getSegments());
   fields.setI64(offsetof(dyna_attention, heads), op.getHeads());
@@ -266,12 +291,16 @@ static void setAttention(FunctionLowering &function, StructBuilder &fields,
   setTensor(offsetof(dyna_attention, out), offsetof(dyna_attention, out_stride),
             result);
   fields.set(offsetof(dyna_attention, lse), function.address(lse));
+  setStore(function, fields, store, op.getNumber(), isBackward);
 }
 
 LogicalResult mlir::dyna::layers::lowerAttention(FunctionLowering &function,
                                                  AttentionOp op) {
+  const FailureOr<KeyStore> &store = function.getKeyStore();
+  if (failed(store))
+    return failure();
   StructBuilder fields(function.getCode(), sizeof(dyna_attention));
-  setAttention(function, fields, op, op.getResult(), op.getLse());
+  setAttention(function, fields, op, op.getResult(), op.getLse(), *store);
   function.call(
       typedKernel(function, "dyna_attention", elementOf(op.getQuery())),
       {function.getContext(), fields.get()});
@@ -281,11 +310,12 @@ LogicalResult mlir::dyna::layers::lowerAttention(FunctionLowering &function,
 LogicalResult mlir::dyna::layers::lowerAttentionGrad(FunctionLowering &function,
                                                      AttentionGradOp op) {
   FailureOr<PlaceAttr> scratch = function.scratchOf(op);
-  if (failed(scratch))
+  const FailureOr<KeyStore> &store = function.getKeyStore();
+  if (failed(scratch) || failed(store))
     return failure();
   static_assert(offsetof(dyna_attention_grad, forward) == 0);
   StructBuilder fields(function.getCode(), sizeof(dyna_attention_grad));
-  setAttention(function, fields, op, op.getResult(), op.getLse());
+  setAttention(function, fields, op, op.getResult(), op.getLse(), *store);
   fields.set(offsetof(dyna_attention_grad, dout),
              function.address(op.getDResult()));
   fields.set(offsetof(dyna_attention_grad, dq),

@@ -99,7 +99,8 @@ LogicalResult check::expectPart(Operation *op, const Twine &what, Value part,
 
 LogicalResult check::verifyAttention(Operation *op, Value query, Value key,
                                      Value value, int64_t heads,
-                                     int64_t kvHeads, const APFloat &scale) {
+                                     int64_t kvHeads, const APFloat &scale,
+                                     int64_t number) {
   // ATTN1
   if (heads <= 0 || kvHeads <= 0 || heads % kvHeads != 0)
     return op->emitOpError()
@@ -127,5 +128,11 @@ LogicalResult check::verifyAttention(Operation *op, Value query, Value key,
       failed(expectElement(op, "'value'", value, "'query'", query)))
     return failure();
   // ATTN5
-  return expectPositive(op, "scale", scale);
+  if (failed(expectPositive(op, "scale", scale)))
+    return failure();
+  // ATTN7
+  if (number < 0)
+    return op->emitOpError()
+           << "expects 'number' not to be negative, but got " << number;
+  return success();
 }

@@ -39,10 +39,10 @@ LogicalResult expectTargetId(Operation *op, StringRef name, int64_t value);
 /// A rank's part of a table is not larger than the table; null is the whole.
 LogicalResult expectPart(Operation *op, const Twine &what, Value part,
                          ShardAttr shard);
-/// ATTN1 to ATTN5, which attention and its gradient share.
+/// ATTN1 to ATTN5 and ATTN7, which attention and its gradient share.
 LogicalResult verifyAttention(Operation *op, Value query, Value key,
                               Value value, int64_t heads, int64_t kvHeads,
-                              const APFloat &scale);
+                              const APFloat &scale, int64_t number);
 
 } // namespace mlir::dyna::check
 

@@ -80,7 +80,8 @@ LogicalResult LinearGradWeightOp::verify() {
 LogicalResult AttentionGradOp::verify() {
   // ATTNGRAD1
   if (failed(verifyAttention(*this, getQuery(), getKey(), getValue(),
-                             getHeads(), getKvHeads(), getScale())))
+                             getHeads(), getKvHeads(), getScale(),
+                             getNumber())))
     return failure();
   // ATTNGRAD2
   if (failed(expectSize(*this, "the width of 'lse'", sizeOf(getLse(), 1),

@@ -144,7 +144,7 @@ def Dyna_AttentionGradOp : Dyna_ComputeOp<"attention_grad", [Dyna_Product, Dyna_
     result.
 
     Constraints:
-    - (ATTNGRAD1) the attributes and operands satisfy ATTN1 to ATTN5.
+    - (ATTNGRAD1) the attributes and operands satisfy ATTN1 to ATTN5, and ATTN7.
     - (ATTNGRAD2) `lse` is `[?, heads]` of f32 (f64 if the query is f64).
 
     Example:
@@ -158,7 +158,8 @@ def Dyna_AttentionGradOp : Dyna_ComputeOp<"attention_grad", [Dyna_Product, Dyna_
   let arguments = !con((ins Dyna_Activation:$query, Dyna_Activation:$key, Dyna_Activation:$value,
                             Dyna_Activation:$result, Dyna_Activation:$lse, Dyna_Activation:$d_result,
                             Dyna_SegmentsType:$segments,
-                            I64Attr:$heads, I64Attr:$kv_heads, F64Attr:$scale, UnitAttr:$causal), places);
+                            I64Attr:$heads, I64Attr:$kv_heads, F64Attr:$scale, UnitAttr:$causal,
+                            DefaultValuedAttr<I64Attr, "0">:$number), places);
   let results = (outs Dyna_Activation:$d_query, Dyna_Activation:$d_key, Dyna_Activation:$d_value);
   let assemblyFormat = "$query `,` $key `,` $value `,` $result `,` $lse `,` $d_result `,` $segments attr-dict "
                        "`:` type($query) `,` type($key) `,` type($value) `,` type($lse)";

@@ -77,7 +77,8 @@ void AttentionOp::buildGradient(GradientBuilder &gradients) {
       gradients.use(getKey()), gradients.use(getValue()),
       gradients.use(getResult()), gradients.use(getLse()),
       gradients.gradientOf(getResult()), gradients.use(getSegments()),
-      getHeadsAttr(), getKvHeadsAttr(), getScaleAttr(), getCausalAttr());
+      getHeadsAttr(), getKvHeadsAttr(), getScaleAttr(), getCausalAttr(),
+      getNumberAttr());
   if (gradients.wants(getQuery()))
     gradients.add(getQuery(), grad.getDQuery());
   if (gradients.wants(getKey()))

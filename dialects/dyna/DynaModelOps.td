@@ -95,6 +95,8 @@ def Dyna_AttentionOp : Dyna_ComputeOp<"attention", [Dyna_Differentiable, Dyna_Pr
     a query. Queries and keys/values have token dimensions of their own: a segment's
     query range may be the tail of its key/value range. The second result is the
     logarithm of each row's sum of exponentials, per head, which backward needs.
+    `number` tells the attentions of a layer apart: slices of samples find their keys
+    in columns by it (`runtime/abi/Abi.h`). `--dyna-differentiate` sets it.
 
     Constraints:
     - (ATTN1) `heads` and `kv_heads` are positive and `kv_heads` divides `heads`.
@@ -104,6 +106,7 @@ def Dyna_AttentionOp : Dyna_ComputeOp<"attention", [Dyna_Differentiable, Dyna_Pr
     - (ATTN5) `scale` is finite and positive.
     - (ATTN6) the result has the type of `query`; `lse` is `[?, heads]` of f32 (f64 if the
       query is f64).
+    - (ATTN7) `number` is not negative.
 
     Example:
 
@@ -114,7 +117,8 @@ def Dyna_AttentionOp : Dyna_ComputeOp<"attention", [Dyna_Differentiable, Dyna_Pr
   }];
   let arguments = !con((ins Dyna_Activation:$query, Dyna_Activation:$key, Dyna_Activation:$value,
                             Dyna_SegmentsType:$segments,
-                            I64Attr:$heads, I64Attr:$kv_heads, F64Attr:$scale, UnitAttr:$causal), places);
+                            I64Attr:$heads, I64Attr:$kv_heads, F64Attr:$scale, UnitAttr:$causal,
+                            DefaultValuedAttr<I64Attr, "0">:$number), places);
   let results = (outs Dyna_Activation:$result, Dyna_Activation:$lse);
   let assemblyFormat = "$query `,` $key `,` $value `,` $segments attr-dict "
                        "`:` type($query) `,` type($key) `,` type($value)";

@@ -123,7 +123,7 @@ LogicalResult LinearOp::verify() {
 LogicalResult AttentionOp::verify() {
   // ATTN1 to ATTN5; ATTN6 by type inference.
   return verifyAttention(*this, getQuery(), getKey(), getValue(), getHeads(),
-                         getKvHeads(), getScale());
+                         getKvHeads(), getScale(), getNumber());
 }
 
 //===----------------------------------------------------------------------===//

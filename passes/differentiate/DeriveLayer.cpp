@@ -45,10 +45,17 @@ static FailureOr<SmallVector<bool>> findDecays(LayerOp layer,
   return decays;
 }
 
+/// Numbers the attentions of a layer, so that all its functions agree which is which.
+static void numberAttentions(LayerOp layer) {
+  int64_t number = 0;
+  layer.walk([&](AttentionOp attention) { attention.setNumber(number++); });
+}
+
 FailureOr<SavedCounts> mlir::dyna::deriveLayer(OpBuilder &builder,
                                                LayerOp layer,
                                                ArrayRef<CallOp> calls,
                                                Type gradientElement) {
+  numberAttentions(layer);
   FailureOr<SmallVector<bool>> decays = findDecays(layer, calls);
   FailureOr<JointLayer> joint = JointLayer::create(layer, gradientElement);
   if (failed(decays) || failed(joint))

@@ -6,6 +6,7 @@
 
 #include "dialects/dist/Dist.h"
 #include "dialects/dyna/Dyna.h"
+#include "passes/memory/KeyStore.h"
 #include "passes/memory/Target.h"
 #include "passes/memory/TokenParts.h"
 #include "runtime/abi/Collectives.h"
@@ -446,6 +447,11 @@ LogicalResult ManifestBuilder::setKind(plan::LayerKind *kind, LayerOp layer) {
       return failure();
     ExchangeList(function, role);
   }
+  FailureOr<KeyStore> store = KeyStore::create(module, layer.getSymName());
+  if (failed(store))
+    return failure();
+  kind->set_key_bytes(store->getRowBytes());
+  kind->set_key_gradient_bytes(store->getGradientRowBytes());
   return setFlops(kind, layer);
 }
 

@@ -25,7 +25,8 @@ constexpr std::initializer_list<::dyna::Word> beginningWords = {
     ::dyna::Word::MicroBatches, ::dyna::Word::TokensPerMicroBatch,
     ::dyna::Word::MergeRanges,  ::dyna::Word::Pipeline,
     ::dyna::Word::InFlight,     ::dyna::Word::SplitBackward,
-    ::dyna::Word::Recompute,    ::dyna::Word::RankMemory};
+    ::dyna::Word::Slices,       ::dyna::Word::Recompute,
+    ::dyna::Word::RankMemory};
 
 /// Options of a pass that begins a plan.
 struct MiniBatchRequest {

@@ -37,6 +37,18 @@
 // `recompute_selective` fills it again (*late*) before backward; under `full`
 // only input is kept.
 //
+// Keys and values of sliced samples: the store
+// --------------------------------------------
+// Samples whose slices pass the layers in several micro-batches form a *bundle*. The
+// plan gives the bundle one *store* per layer, which lives from the first forward to
+// the last backward of these micro-batches. It has a row for each token of the
+// bundle. A row holds the keys and values of every attention of the layer, side by
+// side. Forward writes the rows of its own tokens, and attention reads those of all
+// tokens that the segment sees. A second block of the same rows holds sums of
+// gradients in the type of gradients. It begins with zeros. Backward runs the slices
+// in reverse and adds to all rows that its queries see. So the rows of a slice are
+// complete when its own backward has added to them.
+//
 // Sizes: tokens (Tq, Tkv) and segments (S) are rounded up to a multiple of
 // DYNA_ROW_ALIGNMENT in every memory formula, blocks are DYNA_BLOCK_ALIGNMENT
 // aligned.
@@ -53,7 +65,7 @@
 extern "C" {
 #endif
 
-#define DYNA_ABI_VERSION 7
+#define DYNA_ABI_VERSION 8
 /// Row counts in memory formulas are rounded up to a multiple of this.
 #define DYNA_ROW_ALIGNMENT 32
 /// Bytes to which every tensor and block is aligned.
@@ -96,7 +108,8 @@ typedef struct dyna_tensor {
 /// One run of tokens of one sample. Queries [q_begin, q_begin+q_len) of the
 /// micro-batch see keys [kv_begin, kv_begin+kv_len). `position0` is the
 /// position in the sample of the first query; the last key is the last query's
-/// own.
+/// own. Keys are numbered in the micro-batch up to its `tkv` rows. From there on they
+/// are rows of the bundle's store: key `tkv + r` is row r of it.
 typedef struct dyna_segment {
   int64_t sample;
   int64_t q_begin;
@@ -147,6 +160,7 @@ typedef struct dyna_segments {
       causal_pairs; ///< those that a causal mask leaves (dyna_visible_pairs)
   /// Not 0: the keys of every segment are the rows of its own queries.
   int64_t keys_are_queries;
+  int64_t stored; ///< rows of the bundle's store; 0: no segment is a slice
   const int32_t *offsets; ///< [count + 1]: q_begin of each segment, then tq
   dyna_row_runs token_runs;
   dyna_row_runs position_runs;
@@ -163,14 +177,15 @@ enum {
   DYNA_TIER_COUNT = 4
 };
 
-/// The tiers of one layer and micro-batch (see above). `kv` outlives the slices
-/// of a sample; null while no sample is sliced.
+/// The tiers of one layer and micro-batch (see above). `keys` and `key_gradients` are
+/// the store of the bundle and its sums; null if no sample is sliced.
 typedef struct dyna_saved {
   void *input;
   void *products;
   void *elementwise;
   void *deferred;
-  void *kv;
+  void *keys;
+  void *key_gradients;
 } dyna_saved;
 
 /// The ranks that share one axis of the mesh, or a factor of one, with this

@@ -158,6 +158,22 @@ dyna_status dyna_matmul_f64(dyna_context *, const dyna_matmul *);
 // Attention over segments
 //===----------------------------------------------------------------------===//
 
+/// What one attention has in the store of a bundle (Abi.h). A row of the store is
+/// `stride` elements of the compute type, of the sums `gradient_stride` elements of the
+/// type of sums. Columns count elements too. A head has `head_dim` columns in the
+/// store, and dyna_padded_head_dim of it in the sums.
+typedef struct dyna_key_store {
+  void *data; ///< null: no segment is a slice
+  int64_t stride, k_column, v_column;
+  void *gradients; ///< null but in backward
+  int64_t gradient_stride, dk_column, dv_column;
+} dyna_key_store;
+
+/// Columns of a head in sums of gradients.
+static inline int64_t dyna_padded_head_dim(int64_t head_dim) {
+  return (head_dim + 15) / 16 * 16;
+}
+
 /// Softmax attention inside each segment: query head h reads key/value head
 /// h / (heads / kv_heads). Scores are scale * q.k; `causal` hides the keys
 /// after a query: query i of a segment sees keys [0, kv_len - q_len + i]. q,
@@ -165,6 +181,9 @@ dyna_status dyna_matmul_f64(dyna_context *, const dyna_matmul *);
 /// strides. `lse`: [tq, heads], log of the sum of exponentials of the scaled
 /// scores, f32 (f64 under f64); may be null in evaluation. Never stores a whole
 /// score matrix (online softmax).
+///
+/// The keys and values of slices lie in the bundle's store (Abi.h). Forward copies the
+/// rows of `k` and `v` of each slice to their place there before it reads them.
 typedef struct dyna_attention {
   const dyna_segments *segments;
   int64_t heads, kv_heads, head_dim;
@@ -180,6 +199,7 @@ typedef struct dyna_attention {
   void *out;
   int64_t out_stride;
   void *lse;
+  dyna_key_store store;
 } dyna_attention;
 
 dyna_status dyna_attention_f32(dyna_context *, const dyna_attention *);
@@ -204,7 +224,9 @@ static inline int64_t dyna_visible_pairs(const dyna_segment *segment,
 
 /// The gradients of the above. `forward` holds its operands and results; dq,
 /// dk, dv are written (rows that no segment covers are zeroed) with strides of
-/// their own; dout has the stride of out.
+/// their own; dout has the stride of out. For slices, gradients of keys are added to
+/// the sums of the store; those of the slice's own tokens are then complete, and are
+/// rounded once to dk and dv.
 typedef struct dyna_attention_grad {
   dyna_attention forward;
   const void *dout;
@@ -391,7 +413,7 @@ static inline dyna_linear_bytes
 dyna_attention_grad_workspace(int64_t element, int64_t heads, int64_t kv_heads,
                               int64_t head_dim) {
   int64_t accumulator = element == 8 ? 8 : 4;
-  int64_t padded = (head_dim + 15) / 16 * 16;
+  int64_t padded = dyna_padded_head_dim(head_dim);
   if (element != 2 && head_dim == padded)
     padded = 0;
   dyna_linear_bytes bytes = {0, 0, 0, 0};

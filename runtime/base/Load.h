@@ -21,14 +21,17 @@
 #ifndef DYNA_RUNTIME_BASE_LOAD_H
 #define DYNA_RUNTIME_BASE_LOAD_H
 
+#include <algorithm>
 #include <cstdint>
 
 namespace dyna {
 
 /// Amount of work on one stream. Loads add up.
 struct Load {
-  int64_t queries = 0;  ///< tokens that pass the layers
-  int64_t keys = 0;     ///< tokens that attention of these queries reads
+  int64_t queries = 0; ///< tokens that pass the layers
+  /// Keys that pass the layers with the queries: the queries' own, or all tokens of
+  /// another stream.
+  int64_t keys = 0;
   int64_t segments = 0; ///< as many as samples, unless samples are sliced
   /// Pairs of a query and a key of one segment.
   int64_t pairs = 0;
@@ -36,10 +39,14 @@ struct Load {
   int64_t causalPairs = 0;
   /// Queries that are in the loss. Segments do not know them, so `loadOf` leaves 0.
   int64_t targets = 0;
+  /// Keys of earlier slices that attention of these queries reads. They lie in the store
+  /// of a bundle (runtime/abi/Abi.h) and pass no layer again.
+  int64_t context = 0;
 
   constexpr Load &operator+=(const Load &other) {
     queries += other.queries;
     keys += other.keys;
+    context += other.context;
     segments += other.segments;
     pairs += other.pairs;
     causalPairs += other.causalPairs;
@@ -49,6 +56,7 @@ struct Load {
   constexpr Load &operator-=(const Load &other) {
     queries -= other.queries;
     keys -= other.keys;
+    context -= other.context;
     segments -= other.segments;
     pairs -= other.pairs;
     causalPairs -= other.causalPairs;
@@ -57,8 +65,9 @@ struct Load {
   }
   constexpr bool operator==(const Load &other) const {
     return queries == other.queries && keys == other.keys &&
-           segments == other.segments && pairs == other.pairs &&
-           causalPairs == other.causalPairs && targets == other.targets;
+           context == other.context && segments == other.segments &&
+           pairs == other.pairs && causalPairs == other.causalPairs &&
+           targets == other.targets;
   }
 };
 
@@ -82,7 +91,9 @@ constexpr Load loadOf(TokenRange queries, TokenRange keys,
                       bool isOneStream = true) {
   Load load;
   load.queries = queries.length;
-  load.keys = keys.length;
+  // Keys of one stream end with the queries.
+  load.keys = isOneStream ? std::min(queries.length, keys.length) : keys.length;
+  load.context = keys.length - load.keys;
   load.segments = 1;
   load.pairs = queries.length * keys.length;
   // With no keys hidden in front, the query at position p sees p - keys.begin + 1
@@ -110,7 +121,8 @@ constexpr Load loadOfSample(int64_t tokens) {
 /// Returns the load of so many equal segments.
 constexpr Load times(const Load &load, int64_t count) {
   return {load.queries * count, load.keys * count,        load.segments * count,
-          load.pairs * count,   load.causalPairs * count, load.targets * count};
+          load.pairs * count,   load.causalPairs * count, load.targets * count,
+          load.context * count};
 }
 
 } // namespace dyna

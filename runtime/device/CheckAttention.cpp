@@ -38,6 +38,12 @@ dyna_status dyna::checkAttention(dyna_context *context, const dyna_attention *p,
                 "%s of %d segments with %d queries and %d keys: sizes must "
                 "not be negative, and segments must be there",
                 name, segments.count, segments.tq, segments.tkv);
+  if (segments.stored < 0 || (segments.stored > 0 && !p->store.data))
+    return fail(
+        context, DYNA_INVALID_ARGUMENT,
+        "%s: slices read the keys of %d tokens in a store, but there is "
+        "none",
+        name, segments.stored);
   return DYNA_OK;
 }
 
@@ -52,6 +58,11 @@ dyna_status dyna::checkAttentionGrad(dyna_context *context,
       (f.segments->tkv > 0 && (!p->dk || !p->dv)))
     return fail(context, DYNA_INVALID_ARGUMENT,
                 "%s: lse, dout, dq, dk, dv or the workspace is null", name);
+  if (f.segments->stored > 0 && !f.store.gradients)
+    return fail(
+        context, DYNA_INVALID_ARGUMENT,
+        "%s: slices add to the gradients of %d keys, but there are none", name,
+        f.segments->stored);
   int64_t qWidth = f.heads * f.head_dim, kvWidth = f.kv_heads * f.head_dim;
   if (p->dq_stride < qWidth || p->dk_stride < kvWidth || p->dv_stride < kvWidth)
     return fail(context, DYNA_INVALID_ARGUMENT,

@@ -48,6 +48,10 @@ static dyna_saved savedOf(const Run &run, const Instruction &i) {
     saved.*fields[tier] = run.machine.dynamic(place);
     place += run.view().tierBytes(i.layer, tier, load);
   }
+  if (run.staging[i.microBatch].stored > 0) {
+    saved.keys = run.block(Operand::Keys);
+    saved.key_gradients = run.block(Operand::KeyGradients);
+  }
   return saved;
 }
 
@@ -130,7 +134,8 @@ static Status load(Run &run, const Instruction &i) {
   int m = i.microBatch;
   DYNA_ASSIGN_OR_RETURN(Staging staged,
                         stage(run.seat.model(), run.plan.microBatches[m],
-                              run.samples, run.miniBatch));
+                              run.blocks.bundles().of(m), run.samples,
+                              run.miniBatch));
   run.staging[m] = std::move(staged);
   const Staging &staging = run.staging[m];
   int64_t batch = run.place(Operand::Batch);
@@ -187,6 +192,14 @@ static Status callBackward(Run &run, const Instruction &i) {
   if (writes(i.op, ParameterUse::UsedGradients))
     grads = run.seat.gradients(i.layer);
   return call(run, i, run.seat.values(i.layer), grads, in, out);
+}
+
+/// Backward of the slices adds up from zero.
+static Status clearKeyGradients(Run &run, const Instruction &i) {
+  const int64_t bytes = run.view().keyGradientBytes(
+      i.layer, run.blocks.bundles().of(i.microBatch).rows);
+  return run.machine.fill(
+      run.machine.dynamicStart() + run.place(Operand::KeyGradients), bytes, 0);
 }
 
 static Status callGradNorm(Run &run, const Instruction &i) {
@@ -273,8 +286,12 @@ Status execute(Run &run, const Instruction &i) {
     return callUpdate(run, i);
   case Instruction::CAST_PARAMS:
     return callCast(run, i);
+  case Instruction::CLEAR_KEY_GRADS:
+    return clearKeyGradients(run, i);
   case Instruction::FREE:
-    return Status::ok(); // the planner reuses the memory
+  case Instruction::TAKE_KEYS:
+  case Instruction::FREE_KEYS:
+    return Status::ok(); // memory that is used or reused from here on
   default:
     return exchange(run, i);
   }

@@ -111,9 +111,11 @@ void addTables(Staging &staging) {
 } // namespace
 
 StatusOr<Staging> stage(const Model &model, const plan::MicroBatch &microBatch,
+                        const BundlePart &bundle,
                         const std::vector<int64_t> &samples,
                         const MiniBatch &miniBatch) {
   Staging staging;
+  staging.stored = bundle.rows;
   staging.load = loadOf(microBatch);
   staging.layout = batchLayout(staging.load, model.batchTables());
   staging.tokens.resize(staging.load.queries);
@@ -133,7 +135,12 @@ StatusOr<Staging> stage(const Model &model, const plan::MicroBatch &microBatch,
     const int64_t length = segment.length;
     // What lies behind the sample's end is padding.
     const int64_t end = static_cast<int64_t>(sample.tokens.size());
-    *segments++ = {sample.id, row, length, row, length, segment.begin};
+    const size_t index = &segment - microBatch.segments.data();
+    const int64_t inStore = bundle.bundle < 0 ? -1 : bundle.storeRows[index];
+    const int64_t firstKey =
+        inStore < 0 ? row : staging.load.keys + inStore + segment.keys().begin;
+    *segments++ = {sample.id,    row, length, firstKey, segment.keys().length,
+                   segment.begin};
     for (int64_t i = 0; i < length; ++i) {
       int64_t position = segment.begin + i;
       bool isReal = position < end;
@@ -178,7 +185,8 @@ dyna_segments segmentsAt(const Staging &staging, const void *address) {
   segments.targets = staging.load.targets;
   segments.pairs = staging.load.pairs;
   segments.causal_pairs = staging.load.causalPairs;
-  segments.keys_are_queries = 1; // `stage` lays out whole samples only
+  segments.stored = staging.stored;
+  segments.keys_are_queries = staging.stored == 0;
   at(segments.offsets, layout.offsets);
   runsAt(segments.token_runs, layout.tokenRuns, staging.tokenRuns);
   runsAt(segments.position_runs, layout.positionRuns, staging.positionRuns);

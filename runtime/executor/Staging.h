@@ -9,6 +9,7 @@
 #include "runtime/data/BatchReader.h"
 #include "runtime/plan/graph/PersistentLayout.h"
 #include "runtime/plan/graph/RankView.h"
+#include "runtime/plan/program/Bundles.h"
 
 #include <vector>
 
@@ -23,17 +24,20 @@ struct Staging {
   Load load;
   /// Queries and keys of the segment that has the most of them.
   int64_t longestQuery = 0, longestKey = 0;
+  int64_t stored = 0; ///< rows of the bundle's store; 0: no segment is a slice
   /// Lengths of these tables, if the model's code asks for them.
   int64_t tokenRuns = 0, positionRuns = 0;
 };
 
 /// Lays the samples of a micro-batch end to end. A sample with a longer segment is
 /// padded by tokens without targets. Segments number the `samples` of their phase,
-/// which number those of the mini-batch. Fails if a token or target id is not in the
+/// which number those of the mini-batch. `bundle` says where the keys of slices lie.
+/// Fails if a token or target id is not in the
 /// vocabulary, or a sample is longer than the model's positions. Linear in tokens;
 /// tables take that time for each digit, of 11 bits, of the largest token id or
 /// position.
 StatusOr<Staging> stage(const Model &model, const plan::MicroBatch &microBatch,
+                        const BundlePart &bundle,
                         const std::vector<int64_t> &samples,
                         const MiniBatch &miniBatch);
 

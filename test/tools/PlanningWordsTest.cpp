@@ -92,8 +92,9 @@ struct Tool {
 
 const std::set<Word> kRequestWords = {
     Word::TokensPerBatch, Word::MicroBatches,  Word::TokensPerMicroBatch,
-    Word::InFlight,       Word::SplitBackward, Word::Recompute,
-    Word::Pipeline,       Word::RankMemory,    Word::MergeRanges};
+    Word::InFlight,       Word::SplitBackward, Word::Slices,
+    Word::Recompute,      Word::Pipeline,      Word::RankMemory,
+    Word::MergeRanges};
 
 std::set<Word> with(std::set<Word> words, std::set<Word> more) {
   words.insert(more.begin(), more.end());

@@ -45,7 +45,7 @@ Status checkStrategies(const PlanFlags &flags) {
         "--tokens-per-micro-batch: without them it searches"));
     DYNA_RETURN_IF_ERROR(expectNone(
         {flags.pipeline, flags.microBatches, flags.inFlight,
-         flags.splitBackward},
+         flags.splitBackward, flags.slices},
         " does not go with --strategies search, which chooses it itself"));
     return expectNone({flags.strategy, flags.compare, flags.steps,
                        flags.simulate, flags.planTimes, flags.report,
@@ -94,7 +94,7 @@ Status PlanFlags::read() {
   for (const WordFlag *flag :
        {&strategy, &strategies, &ranges, &mergeRanges, &lengths, &cluster,
         &costs, &rankMemory, &pipeline, &microBatches, &inFlight,
-        &splitBackward, &tokensPerBatch})
+        &splitBackward, &slices, &tokensPerBatch})
     DYNA_RETURN_IF_ERROR(flag->read(values));
   for (const WordList &list :
        {std::cref(columns), std::cref(tokensPerMicroBatch),
@@ -112,7 +112,7 @@ Status PlanFlags::check() const {
     DYNA_RETURN_IF_ERROR(expectNone(
         {strategy, ranges, mergeRanges, lengths, columns, compare, attention,
          simulate, tokensPerBatch, tokensPerMicroBatch, steps, trace, recompute,
-         svg, pipeline, microBatches, inFlight, splitBackward},
+         svg, pipeline, microBatches, inFlight, splitBackward, slices},
         " is about steps, and --switch about what is between them: give one"));
   DYNA_RETURN_IF_ERROR(expect(!lengths.empty() || isSwitch,
                               "expects --lengths: numbers, or a file of them"));

@@ -48,6 +48,7 @@ struct PlanFlags {
   WordFlag microBatches{Word::MicroBatches, category};
   WordFlag inFlight{Word::InFlight, category};
   WordFlag splitBackward{Word::SplitBackward, category};
+  WordFlag slices{Word::Slices, category};
   const std::string compareHelp =
       "Several of --pipeline and --micro-batches to plan with, named by " +
       knownWords() + " (default: " + defaultWord() + ")";

@@ -60,6 +60,7 @@ struct Flags {
   WordFlag tokensPerMicroBatch{Word::TokensPerMicroBatch, category, forPlan};
   WordFlag inFlight{Word::InFlight, category, forPlan};
   WordFlag splitBackward{Word::SplitBackward, category, forPlan};
+  WordFlag slices{Word::Slices, category, forPlan};
   WordFlag recompute{Word::Recompute, category, forPlan};
   WordFlag pipeline{Word::Pipeline, category, forPlan};
   WordFlag rankMemory{Word::RankMemory, category, forPlan};
@@ -142,7 +143,8 @@ struct Flags {
     }
     for (const WordFlag *flag :
          {&tokensPerBatch, &microBatches, &tokensPerMicroBatch, &inFlight,
-          &splitBackward, &recompute, &pipeline, &rankMemory, &mergeRanges}) {
+          &splitBackward, &slices, &recompute, &pipeline, &rankMemory,
+          &mergeRanges}) {
       DYNA_RETURN_IF_ERROR(flag->read(values));
       if (flag->isGiven())
         options.planWords.emplace_back(flag->ArgStr.str(), flag->getValue());

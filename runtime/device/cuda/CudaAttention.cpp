@@ -37,6 +37,11 @@ dyna_status checkSizes(dyna_context *context, const dyna_attention &p,
                 "%s: heads of %d elements, kernels of CUDA devices take %d at "
                 "most",
                 name, p.head_dim, gpu::kMaxHeadDim);
+  if (p.segments->stored > 0)
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s: token slices are not supported on CUDA devices yet; plan "
+                "whole samples (--slices none)",
+                name);
   if (p.segments->tq > gpu::kMaxSize || p.segments->tkv > gpu::kMaxSize)
     return fail(context, DYNA_INVALID_ARGUMENT,
                 "%s: %d queries and %d keys, kernels of CUDA devices take %d "

@@ -10,6 +10,10 @@
 // side, and every gradient is added up in the order of the phases, for any
 // number of threads. Within a phase the largest tasks come first.
 //
+// Keys of slices lie in the store of their bundle (Abi.h). Forward copies the slice's
+// own rows there first. Backward adds to the sums of the store in place, and brings the
+// slice's own rows to dk and dv at the end.
+//
 //===----------------------------------------------------------------------===//
 
 #include "runtime/abi/Collectives.h"
@@ -31,17 +35,31 @@ namespace {
 // Checks
 //===----------------------------------------------------------------------===//
 
+/// Whether the keys of the segment lie in the store.
+bool isSlice(const dyna_segments &segments, const dyna_segment &segment) {
+  return segments.stored > 0 && segment.kv_begin >= segments.tkv;
+}
+
 dyna_status checkSegments(dyna_context *context, const dyna_segments &segments,
                           const char *name) {
   for (int64_t i = 0; i < segments.count; ++i) {
     const dyna_segment &s = segments.data[i];
+    const bool sliced = isSlice(segments, s);
+    const int64_t end = segments.tkv + (sliced ? segments.stored : 0);
     if (s.q_begin < 0 || s.q_len < 0 || s.q_begin > segments.tq - s.q_len ||
-        s.kv_begin < 0 || s.kv_len < 0 || s.kv_begin > segments.tkv - s.kv_len)
+        s.kv_begin < 0 || s.kv_len < 0 || s.kv_begin > end - s.kv_len)
       return fail(context, DYNA_INVALID_ARGUMENT,
                   "%s: segment %d has queries [%d, +%d) of %d and keys "
                   "[%d, +%d) of %d",
                   name, i, s.q_begin, s.q_len, segments.tq, s.kv_begin,
-                  s.kv_len, segments.tkv);
+                  s.kv_len, end);
+    if (sliced && (s.kv_len < s.q_len || segments.tkv != segments.tq))
+      return fail(
+          context, DYNA_INVALID_ARGUMENT,
+          "%s: segment %d is a slice of %d queries with %d keys in the "
+          "store: its own are the last of them, and the micro-batch has "
+          "as many keys (%d) as queries (%d)",
+          name, i, s.q_len, s.kv_len, segments.tkv, segments.tq);
   }
   return DYNA_OK;
 }
@@ -70,6 +88,55 @@ dyna_status failMemory(dyna_context *context, const char *name) {
 }
 
 //===----------------------------------------------------------------------===//
+// The store of a bundle
+//===----------------------------------------------------------------------===//
+
+/// Rows of a slice that one task copies.
+struct SliceRows {
+  int64_t row;   ///< first, in the micro-batch
+  int64_t store; ///< its row in the store
+  int64_t count;
+};
+
+/// Cuts the slices' own rows into pieces for the team.
+std::vector<SliceRows> rowsOfSlices(const dyna_segments &segments) {
+  constexpr int64_t most = 64;
+  std::vector<SliceRows> rows;
+  for (int64_t i = 0; segments.stored > 0 && i < segments.count; ++i) {
+    const dyna_segment &s = segments.data[i];
+    if (!isSlice(segments, s))
+      continue;
+    const int64_t store = s.kv_begin - segments.tkv + s.kv_len - s.q_len;
+    for (int64_t begin = 0; begin < s.q_len; begin += most)
+      rows.push_back(
+          {s.q_begin + begin, store + begin, std::min(most, s.q_len - begin)});
+  }
+  return rows;
+}
+
+/// Copies keys and values of slices to their rows in the store.
+void storeKeys(Team &team, const dyna_attention &p, int64_t element) {
+  const std::vector<SliceRows> slices = rowsOfSlices(*p.segments);
+  if (slices.empty())
+    return;
+  const auto width = static_cast<size_t>(p.kv_heads * p.head_dim * element);
+  auto copy = [&](const SliceRows &rows, const void *from, int64_t stride,
+                  int64_t column) {
+    for (int64_t row = 0; row < rows.count; ++row)
+      memcpy(static_cast<char *>(p.store.data) +
+                 ((rows.store + row) * p.store.stride + column) * element,
+             static_cast<const char *>(from) +
+                 (rows.row + row) * stride * element,
+             width);
+  };
+  team.parallelFor(static_cast<int64_t>(slices.size()), [&](int64_t task, int) {
+    const SliceRows &rows = slices[static_cast<size_t>(task)];
+    copy(rows, p.k, p.k_stride, p.store.k_column);
+    copy(rows, p.v, p.v_stride, p.store.v_column);
+  });
+}
+
+//===----------------------------------------------------------------------===//
 // Forward
 //===----------------------------------------------------------------------===//
 
@@ -80,7 +147,8 @@ int64_t seenKeys(const dyna_segment &s, bool causal, int64_t endQuery) {
 }
 
 dyna_status runAttention(dyna_context *context, const dyna_attention *attention,
-                         const TypedKernels &kernels, const char *name) {
+                         int64_t element, const TypedKernels &kernels,
+                         const char *name) {
   if (dyna_status status = check(context, attention, name))
     return status;
   const dyna_attention &p = *attention;
@@ -88,6 +156,7 @@ dyna_status runAttention(dyna_context *context, const dyna_attention *attention,
   if (!device.reserveWorkers(kernels.attentionScratch(p.head_dim)))
     return failMemory(context, name);
   countFlops(context, p, DYNA_ATTENTION_PRODUCTS);
+  storeKeys(device.team(), p, element);
 
   struct Block {
     AttentionTask task;
@@ -189,8 +258,10 @@ std::vector<Pair> schedulePairs(const dyna_segments &segments, bool causal,
   std::vector<Pair> pairs;
   int64_t firstPhase = 0;
   for (int64_t i = 0; i < segments.count; ++i) {
+    // Sums of the store go on from what later slices have added.
+    const bool clears = !shared && !isSlice(segments, segments.data[i]);
     int64_t phases =
-        addPairs(segments.data[i], causal, !shared, firstPhase, pairs);
+        addPairs(segments.data[i], causal, clears, firstPhase, pairs);
     if (shared)
       firstPhase += phases;
   }
@@ -245,6 +316,31 @@ public:
             dk.sumStride, dv.sumStride, padded_, delta_};
   }
 
+  /// Those of slices.
+  AttentionSums storeSums(const dyna_attention &f) const {
+    AttentionSums result = sums();
+    result.dk = inStore(f, f.store.dk_column);
+    result.dv = inStore(f, f.store.dv_column);
+    result.dkStride = result.dvStride = f.store.gradient_stride;
+    result.firstKey = f.segments->tkv;
+    return result;
+  }
+
+  /// Brings the slices' own rows from the store to their final place and type.
+  void finishSlice(const dyna_attention &f, const SliceRows &rows,
+                   const TypedKernels &kernels) const {
+    const int64_t stride = f.store.gradient_stride;
+    auto finishOne = [&](Gradient g, int64_t column) {
+      // Row `rows.row` of the sums is that of the store.
+      g.sums =
+          inStore(f, column) + (rows.store - rows.row) * stride * sumBytes_;
+      g.sumStride = stride;
+      finish(g, rows.row, rows.row + rows.count, kernels);
+    };
+    finishOne(dk, f.store.dk_column);
+    finishOne(dv, f.store.dv_column);
+  }
+
   /// Sets rows [begin, end) of the sums to zero.
   void clear(const Gradient &g, int64_t begin, int64_t end) const {
     int64_t columns = g.heads * (inPlace_ ? headDim_ : padded_);
@@ -270,6 +366,10 @@ public:
   Gradient dq, dk, dv;
 
 private:
+  char *inStore(const dyna_attention &f, int64_t column) const {
+    return static_cast<char *>(f.store.gradients) + column * sumBytes_;
+  }
+
   int64_t element_, sumBytes_, headDim_, padded_;
   bool inPlace_;
   void *delta_ = nullptr;
@@ -284,9 +384,13 @@ void clearKeys(Team &team, const dyna_segments &segments,
     gaps.push_back({0, segments.tkv});
   } else {
     std::vector<std::pair<int64_t, int64_t>> ranges;
-    for (int64_t i = 0; i < segments.count; ++i)
-      ranges.push_back({segments.data[i].kv_begin,
-                        segments.data[i].kv_begin + segments.data[i].kv_len});
+    for (int64_t i = 0; i < segments.count; ++i) {
+      const dyna_segment &s = segments.data[i];
+      if (isSlice(segments, s)) // `finishSlice` writes the rows of its queries
+        ranges.push_back({s.q_begin, s.q_begin + s.q_len});
+      else
+        ranges.push_back({s.kv_begin, s.kv_begin + s.kv_len});
+    }
     std::sort(ranges.begin(), ranges.end());
     ranges.push_back({segments.tkv, segments.tkv});
     int64_t end = 0;
@@ -344,7 +448,8 @@ dyna_status runAttentionGrad(dyna_context *context,
     return failMemory(context, name);
   countFlops(context, f, DYNA_ATTENTION_GRAD_PRODUCTS);
   Gradients gradients(g, element);
-  AttentionSums sums = gradients.sums();
+  const AttentionSums sums = gradients.sums();
+  const AttentionSums storeSums = gradients.storeSums(f);
   bool shared = sharesKeys(segments);
   clearKeys(team, segments, gradients, shared);
 
@@ -357,10 +462,16 @@ dyna_status runAttentionGrad(dyna_context *context,
       AttentionGradTask task =
           pairs[begin + static_cast<size_t>(index / f.kv_heads)].task;
       task.kvHead = index % f.kv_heads;
-      kernels.attentionGrad(g, sums, task, device.workerScratch(worker));
+      kernels.attentionGrad(g,
+                            isSlice(segments, *task.segment) ? storeSums : sums,
+                            task, device.workerScratch(worker));
     });
   }
   finishGradients(team, segments, gradients, kernels);
+  const std::vector<SliceRows> slices = rowsOfSlices(segments);
+  team.parallelFor(static_cast<int64_t>(slices.size()), [&](int64_t task, int) {
+    gradients.finishSlice(f, slices[static_cast<size_t>(task)], kernels);
+  });
   return DYNA_OK;
 }
 
@@ -371,14 +482,14 @@ const KernelTable &tableOf(const dyna_context *context) {
 } // namespace
 
 dyna_status host::attentionF32(dyna_context *context, const dyna_attention *p) {
-  return runAttention(context, p, tableOf(context).f32, "attention_f32");
+  return runAttention(context, p, 4, tableOf(context).f32, "attention_f32");
 }
 dyna_status host::attentionF64(dyna_context *context, const dyna_attention *p) {
-  return runAttention(context, p, tableOf(context).f64, "attention_f64");
+  return runAttention(context, p, 8, tableOf(context).f64, "attention_f64");
 }
 dyna_status host::attentionBf16(dyna_context *context,
                                 const dyna_attention *p) {
-  return runAttention(context, p, tableOf(context).bf16, "attention_bf16");
+  return runAttention(context, p, 2, tableOf(context).bf16, "attention_bf16");
 }
 
 dyna_status host::attentionGradF32(dyna_context *context,

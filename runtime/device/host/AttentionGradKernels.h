@@ -196,7 +196,7 @@ void clearSums(const dyna_attention &f, const AttentionSums &sums,
   using T = typename E::Sum;
   int64_t padded = padHeadDim(f.head_dim), group = f.heads / f.kv_heads;
   int64_t row = task.segment->q_begin + task.firstQuery;
-  int64_t key = task.segment->kv_begin + task.firstKey;
+  int64_t key = task.segment->kv_begin + task.firstKey - sums.firstKey;
   if (task.clearQueries)
     for (int64_t head = task.kvHead * group; head < (task.kvHead + 1) * group;
          ++head)
@@ -217,7 +217,6 @@ template <typename E>
 void attentionGrad(const dyna_attention_grad &g, const AttentionSums &sums,
                    const AttentionGradTask &task, void *scratch) {
   using T = typename E::Sum;
-  using Storage = typename E::Storage;
   const dyna_attention &f = g.forward;
   const int64_t headDim = f.head_dim, padded = padHeadDim(headDim);
   const int64_t wide = padded / kLanes<T>, group = f.heads / f.kv_heads;
@@ -226,14 +225,14 @@ void attentionGrad(const dyna_attention_grad &g, const AttentionSums &sums,
     return;
   Carver<T> carver{static_cast<T *>(scratch)};
   BackwardScratch<T> s(carver, headDim);
-  int64_t keyRow = task.segment->kv_begin + task.firstKey;
-  Rows<T> keys = viewRows<E>(static_cast<const Storage *>(f.k) +
-                                 keyRow * f.k_stride + task.kvHead * headDim,
-                             f.k_stride, task.keys, headDim, padded, s.keys);
+  const KeyValueRows<E> rows(f, *task.segment);
+  Rows<T> keys =
+      viewRows<E>(rows.k + task.firstKey * rows.kStride + task.kvHead * headDim,
+                  rows.kStride, task.keys, headDim, padded, s.keys);
   Rows<T> values =
-      viewRows<E>(static_cast<const Storage *>(f.v) + keyRow * f.v_stride +
-                      task.kvHead * headDim,
-                  f.v_stride, task.keys, headDim, padded, s.values);
+      viewRows<E>(rows.v + task.firstKey * rows.vStride + task.kvHead * headDim,
+                  rows.vStride, task.keys, headDim, padded, s.values);
+  int64_t keyRow = task.segment->kv_begin + task.firstKey - sums.firstKey;
   T *dk = static_cast<T *>(sums.dk) + keyRow * sums.dkStride +
           task.kvHead * sums.dkHead;
   T *dv = static_cast<T *>(sums.dv) + keyRow * sums.dvStride +

@@ -120,6 +120,28 @@ struct Sight {
   }
 };
 
+/// Keys and values of a segment, from its first key on: in the micro-batch, or for a
+/// slice in the bundle's store.
+template <typename E> struct KeyValueRows {
+  const typename E::Storage *k, *v;
+  int64_t kStride, vStride;
+
+  KeyValueRows(const dyna_attention &p, const dyna_segment &segment) {
+    using Storage = typename E::Storage;
+    const int64_t row = segment.kv_begin - p.segments->tkv;
+    if (p.segments->stored > 0 && row >= 0) {
+      const auto *rows = static_cast<const Storage *>(p.store.data);
+      kStride = vStride = p.store.stride;
+      k = rows + row * kStride + p.store.k_column;
+      v = rows + row * vStride + p.store.v_column;
+      return;
+    }
+    kStride = p.k_stride, vStride = p.v_stride;
+    k = static_cast<const Storage *>(p.k) + segment.kv_begin * kStride;
+    v = static_cast<const Storage *>(p.v) + segment.kv_begin * vStride;
+  }
+};
+
 inline Sight makeSight(const dyna_segment &segment, bool causal, int64_t query,
                        int64_t key, int64_t keys) {
   int64_t first = segment.kv_len - segment.q_len + query - key;
@@ -288,10 +310,9 @@ void attention(const dyna_attention &p, const AttentionTask &task,
                   (segment.q_begin + task.firstQuery) * p.q_stride +
                   task.head * headDim;
   int64_t kvHead = task.head / (p.heads / p.kv_heads);
-  const auto *k = static_cast<const Storage *>(p.k) +
-                  segment.kv_begin * p.k_stride + kvHead * headDim;
-  const auto *v = static_cast<const Storage *>(p.v) +
-                  segment.kv_begin * p.v_stride + kvHead * headDim;
+  const KeyValueRows<E> rows(p, segment);
+  const auto *k = rows.k + kvHead * headDim;
+  const auto *v = rows.v + kvHead * headDim;
   transposeQueries(
       viewRows<E>(q, p.q_stride, task.queries, headDim, headDim, s.keys),
       task.queries, headDim, s.q, static_cast<T>(p.scale * kLog2E));
@@ -315,12 +336,12 @@ void attention(const dyna_attention &p, const AttentionTask &task,
   for (int64_t key = 0; key < end; key += kKeys) {
     int64_t keys = least(kKeys, end - key);
     Sight sight = makeSight(segment, p.causal, task.firstQuery, key, keys);
-    Rows<T> keyRows = viewRows<E>(k + key * p.k_stride, p.k_stride, keys,
+    Rows<T> keyRows = viewRows<E>(k + key * rows.kStride, rows.kStride, keys,
                                   headDim, headDim, s.keys);
     multiplyInSight(keyRows, s.q, headDim, keys, vectors, sight, s.scores);
     for (int64_t i = 0; i < vectors; ++i)
       softmaxStep(s, i, sight.keysOf<T>(i, keys), sight);
-    Rows<T> valueRows = viewRows<E>(v + key * p.v_stride, p.v_stride, keys,
+    Rows<T> valueRows = viewRows<E>(v + key * rows.vStride, rows.vStride, keys,
                                     headDim, headDim, s.values);
     addValues(s, valueRows, headDim, keys, vectors, sight, key == 0);
   }

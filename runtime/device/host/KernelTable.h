@@ -28,8 +28,8 @@ constexpr int64_t kTimedInstructions = 12;
 
 /// Head sizes are padded to this many elements in accumulators and packed
 /// copies.
-constexpr int64_t padHeadDim(int64_t headDim) {
-  return (headDim + 15) / 16 * 16;
+inline int64_t padHeadDim(int64_t headDim) {
+  return dyna_padded_head_dim(headDim);
 }
 
 /// Whether the backward pass adds up its gradients in the caller's dq, dk, dv.
@@ -55,7 +55,8 @@ struct AttentionSums {
   int64_t dqHead; ///< distance of two heads
   void *dk, *dv;
   int64_t dkStride, dvStride, dkHead;
-  void *delta; ///< [tq, heads]
+  void *delta;          ///< [tq, heads]
+  int64_t firstKey = 0; ///< key that row 0 of dk and dv belongs to
 };
 
 /// Queries x keys of one pair of super-blocks, for all query heads of one

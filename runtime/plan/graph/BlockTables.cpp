@@ -46,6 +46,18 @@ int64_t lateBytes(const BlockContext &at, int layer) {
                            at.microBatch.load);
 }
 
+int64_t keyBytes(const BlockContext &at, int layer) {
+  const MicroBatchFacts &m = at.microBatch;
+  return m.bundle < 0 || layer < 0 ? 0 : at.view.keyBytes(layer, m.storeRows);
+}
+
+int64_t keyGradientBytes(const BlockContext &at, int layer) {
+  const MicroBatchFacts &m = at.microBatch;
+  return m.bundle < 0 || layer < 0 || m.layers[layer].evaluated
+             ? 0
+             : at.view.keyGradientBytes(layer, m.storeRows);
+}
+
 enum KeyBits : unsigned {
 #define DYNA_KEY_COLUMN(name, ...)                                             \
   name = 1u << static_cast<int>(KeyColumn::name),

@@ -62,6 +62,8 @@ struct MicroBatchFacts {
     bool evaluated = false;
   };
   Load load;
+  int bundle = -1;       ///< that its slices belong to; -1: none is a slice
+  int64_t storeRows = 0; ///< rows of the bundle's store
   std::vector<LayerFacts> layers;
 };
 

@@ -25,6 +25,7 @@ ProgramBlocks::ProgramBlocks(const RankView &view, const plan::Plan &plan,
                              const Load *largest, const BlockTables &tables)
     : tables_(&tables), view_(view) {
   collectFacts(plan, program, largest);
+  findBundles(plan);
   numberKeys(plan, program);
   findLastByKey(plan, program);
   begins_.reserve(program.instructions.size() + 1);
@@ -65,6 +66,21 @@ void ProgramBlocks::collectFacts(const plan::Plan &plan,
       facts.mode = i.recompute;
     facts.split |= i.op == Instruction::BACKWARD_INPUT;
     facts.evaluated |= i.op == Instruction::EVALUATE;
+  }
+}
+
+void ProgramBlocks::findBundles(const plan::Plan &plan) {
+  std::vector<int> numbers;
+  for (const auto &[m, facts] : microBatches_)
+    numbers.push_back(m);
+  std::sort(numbers.begin(), numbers.end());
+  bundles_ = dyna::findBundles(plan, numbers);
+  if (bundles_.empty())
+    return;
+  for (auto &[m, facts] : microBatches_) {
+    const BundlePart &part = bundles_.of(m);
+    facts.bundle = part.bundle;
+    facts.storeRows = part.rows;
   }
 }
 

@@ -14,6 +14,7 @@
 #define DYNA_RUNTIME_PLAN_PROGRAMBLOCKS_H
 
 #include "runtime/plan/graph/BlockTables.h"
+#include "runtime/plan/program/Bundles.h"
 
 #include <optional>
 #include <unordered_map>
@@ -89,6 +90,8 @@ public:
   bool split(int microBatch, int layer) const {
     return facts(microBatch, layer).split;
   }
+  /// Bundles of the program's micro-batches.
+  const Bundles &bundles() const { return bundles_; }
 
 private:
   /// Values of an operand in the columns, and the cells of their keys.
@@ -113,6 +116,7 @@ private:
   const MicroBatchFacts &microBatchOf(const plan::Instruction &i) const;
   void collectFacts(const plan::Plan &plan, const plan::RankProgram &program,
                     const Load *largest);
+  void findBundles(const plan::Plan &plan);
   void numberKeys(const plan::Plan &plan, const plan::RankProgram &program);
   void findLastByKey(const plan::Plan &plan, const plan::RankProgram &program);
   Key keyOf(const BlockContext &at, bool ofConsumer) const;
@@ -128,6 +132,7 @@ private:
   /// Those that the program names: a plan has the micro-batches of all replicas.
   std::unordered_map<int, MicroBatchFacts> microBatches_;
   const MicroBatchFacts noMicroBatch_; ///< of instructions on parameters
+  Bundles bundles_;
   std::vector<Block> blocks_;
   std::vector<BlockUse> uses_;
   std::vector<int> begins_; ///< of each instruction's uses

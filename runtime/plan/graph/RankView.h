@@ -156,6 +156,15 @@ public:
   int64_t workspaceBytes(int layer, int role, const Load &load) const {
     return linearBytes(kind(layer).roles(role).workspace(), load);
   }
+  /// Returns the bytes of the store for the keys and values of `rows` tokens, and of the
+  /// sums of their gradients. Both are 0 for a layer without attention.
+  int64_t keyBytes(int layer, int64_t rows) const {
+    return dyna_align_block(kind(layer).key_bytes() * dyna_round_rows(rows));
+  }
+  int64_t keyGradientBytes(int layer, int64_t rows) const {
+    return dyna_align_block(kind(layer).key_gradient_bytes() *
+                            dyna_round_rows(rows));
+  }
   /// Returns the rows of a tensor with this specification.
   int64_t rowsOf(const plan::TensorSpec &spec, const Load &load) const;
   /// Returns the queries of this rank where they are dealt to the tensor-parallel

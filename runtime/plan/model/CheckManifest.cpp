@@ -288,6 +288,10 @@ Status manifest_checks::checkKind(const plan::LayerKind &kind,
       kind.score_bytes_per_pair() > maxBytesPerPair)
     return bad(formatText("%s: %d bytes per pair are out of range", where,
                           kind.score_bytes_per_pair()));
+  for (int64_t perRow : {kind.key_bytes(), kind.key_gradient_bytes()})
+    if (perRow < 0 || perRow > maxBytesPerRow)
+      return bad(formatText("%s: %d bytes of a token's keys are out of range",
+                            where, perRow));
   if (kind.target_table() < 0 || kind.target_table() > kind.parameters_size())
     return bad(formatText("%s: target table %d of %d parameters", where,
                           kind.target_table(), kind.parameters_size()));

@@ -13,7 +13,7 @@ using plan::Instruction;
 
 namespace {
 
-constexpr int maxBlocks = 6;
+constexpr int maxBlocks = 8;
 
 /// Of parameters; bits of ParameterUse.
 struct ParameterUses {

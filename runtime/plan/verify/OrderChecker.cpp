@@ -162,6 +162,10 @@ Status ProgramOrder::step(const Instruction &i) {
     return backwardWeight(i);
   case Instruction::FREE:
     return free(i);
+  case Instruction::TAKE_KEYS:
+  case Instruction::CLEAR_KEY_GRADS:
+  case Instruction::FREE_KEYS:
+    return Status::ok(); // SliceOrder.h
   case Instruction::COMBINE_NORM:
     return combine();
   case Instruction::GRAD_NORM:

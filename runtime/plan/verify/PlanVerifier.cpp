@@ -10,6 +10,7 @@
 #include "runtime/plan/verify/ExchangeChecker.h"
 #include "runtime/plan/verify/MemoryChecker.h"
 #include "runtime/plan/verify/OrderChecker.h"
+#include "runtime/plan/verify/SliceOrder.h"
 
 #include <algorithm>
 #include <numeric>
@@ -106,13 +107,27 @@ Status checkStreams(int m, const plan::Segment &segment) {
   return Status::ok();
 }
 
+/// P2, of a segment that has not all tokens of its sample.
+Status checkSlice(const Model &model, int m, const plan::Segment &segment) {
+  for (const plan::LayerKind &kind : model.manifest().kinds()) {
+    if (looksBehind(kind))
+      return refuse(
+          PlanRule::Covered,
+          formatText("micro-batch %d takes a slice of sample %d, but '%s' has "
+                     "attention that is not causal and looks at later slices",
+                     m, segment.sample, kind.name()));
+    if (kind.attention_flops_per_pair() > 0 && kind.key_bytes() == 0)
+      return refuse(
+          PlanRule::Covered,
+          formatText("micro-batch %d takes a slice of sample %d, but '%s' has "
+                     "no store for the keys of slices; compile the model again",
+                     m, segment.sample, kind.name()));
+  }
+  return Status::ok();
+}
+
 /// P2. The tokens of the segment are in range.
-Status checkWhole(int m, const plan::Segment &segment, int64_t tokens) {
-  if (segment.length < tokens)
-    return refuse(PlanRule::Covered,
-                  formatText("micro-batch %d takes a part of sample %d: slices "
-                             "are not supported yet",
-                             m, segment.sample));
+Status checkKeys(int m, const plan::Segment &segment) {
   if (segment.keyBegin < -maxMicroBatchTokens ||
       segment.keyBegin > maxMicroBatchTokens ||
       segment.keyEnd > maxMicroBatchTokens ||
@@ -121,19 +136,58 @@ Status checkWhole(int m, const plan::Segment &segment, int64_t tokens) {
                   formatText("micro-batch %d gives sample %d keys out of range",
                              m, segment.sample));
   const TokenRange keys = segment.keys();
-  if (!(keys == segment.queries()))
+  const int64_t end = segment.queries().end();
+  if (keys.begin != 0 || keys.length != end)
     return refuse(
         PlanRule::Covered,
         formatText("micro-batch %d gives sample %d keys [%d, +%d), but "
-                   "it looks at its own %d tokens",
-                   m, segment.sample, keys.begin, keys.length, segment.length));
+                   "its tokens up to the segment's last are [0, +%d)",
+                   m, segment.sample, keys.begin, keys.length, end));
+  return Status::ok();
+}
+
+/// What the segments so far have of a sample.
+struct Covered {
+  int64_t tokens = 0;
+  int microBatch = -1; ///< of the last segment
+  bool isWhole = false;
+};
+
+/// P2. Segments of a sample follow each other without gap or overlap.
+Status cover(const plan::Plan &plan, int m, const plan::Segment &segment,
+             int64_t tokens, Covered &covered) {
+  const int64_t sample = segment.sample;
+  if (covered.isWhole)
+    return refuse(PlanRule::Covered,
+                  formatText("sample %d is in two segments, the second in "
+                             "micro-batch %d",
+                             sample, m));
+  if (segment.begin != covered.tokens)
+    return refuse(PlanRule::Covered,
+                  formatText("micro-batch %d takes tokens of sample %d from %d "
+                             "on, but micro-batches before it end at %d",
+                             m, sample, segment.begin, covered.tokens));
+  if (covered.microBatch == m)
+    return refuse(
+        PlanRule::Covered,
+        formatText("micro-batch %d has two slices of sample %d", m, sample));
+  if (covered.microBatch >= 0 &&
+      plan.microBatches[covered.microBatch].replica !=
+          plan.microBatches[m].replica)
+    return refuse(PlanRule::Covered,
+                  formatText("slices of sample %d are in micro-batches %d and "
+                             "%d of two replicas",
+                             sample, covered.microBatch, m));
+  covered.tokens += segment.length;
+  covered.microBatch = m;
+  covered.isWhole = covered.tokens >= tokens;
   return Status::ok();
 }
 
 /// P2.
 Status checkSegments(const Model &model, const plan::Plan &plan,
                      const std::vector<int64_t> &lengths) {
-  std::vector<char> seen(lengths.size(), 0);
+  std::vector<Covered> covered(lengths.size());
   if (plan.microBatches.size() > static_cast<size_t>(plan::maxMicroBatches))
     return refuse(PlanRule::Covered,
                   formatText("has %d micro-batches, at most %d are possible",
@@ -159,13 +213,16 @@ Status checkSegments(const Model &model, const plan::Plan &plan,
                                  m, segment.begin, segment.length, sample,
                                  lengths[sample]));
       DYNA_RETURN_IF_ERROR(checkStreams(m, segment));
-      DYNA_RETURN_IF_ERROR(checkWhole(m, segment, lengths[sample]));
-      if (seen[sample])
-        return refuse(PlanRule::Covered,
-                      formatText("sample %d is in two segments, the second in "
-                                 "micro-batch %d",
-                                 sample, m));
-      seen[sample] = 1;
+      DYNA_RETURN_IF_ERROR(checkKeys(m, segment));
+      if (segment.length == 0 && lengths[sample] > 0)
+        return refuse(
+            PlanRule::Covered,
+            formatText("micro-batch %d has an empty slice of sample %d", m,
+                       sample));
+      DYNA_RETURN_IF_ERROR(
+          cover(plan, m, segment, lengths[sample], covered[sample]));
+      if (segment.length < lengths[sample])
+        DYNA_RETURN_IF_ERROR(checkSlice(model, m, segment));
       tokens += segment.length;
     }
     if (tokens > maxMicroBatchTokens)
@@ -175,9 +232,14 @@ Status checkSegments(const Model &model, const plan::Plan &plan,
                                m, tokens, maxMicroBatchTokens));
   }
   for (size_t sample = 0; sample < lengths.size(); ++sample)
-    if (!seen[sample])
-      return refuse(PlanRule::Covered,
-                    formatText("sample %d is in no micro-batch", sample));
+    if (!covered[sample].isWhole)
+      return refuse(
+          PlanRule::Covered,
+          covered[sample].microBatch < 0
+              ? formatText("sample %d is in no micro-batch", sample)
+              : formatText("micro-batches have only the first %d of %d tokens "
+                           "of sample %d",
+                           covered[sample].tokens, lengths[sample], sample));
   return Status::ok();
 }
 
@@ -262,10 +324,13 @@ Status verifyProgram(const RankView &view, const plan::Plan &plan, int rank,
       view, microBatches,
       {options.isPhase, options.isSwitched, options.updates});
   ProgramBlocks blocks(view, plan, program);
+  SliceOrder slices(blocks.bundles());
   MemoryChecker memory(blocks, program.dynamicBytes);
   for (index = 0; index < program.count(); ++index) {
     const Instruction &i = program.instructions[index];
     if (Status status = order->step(i); !status.isOk())
+      return at(options, rank, index, atInstruction(status, index, i));
+    if (Status status = slices.step(i); !status.isOk())
       return at(options, rank, index, atInstruction(status, index, i));
     if (Status status = memory.step(index, i); !status.isOk())
       return at(options, rank, index, atInstruction(status, index, i));

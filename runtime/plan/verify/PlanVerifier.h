@@ -9,14 +9,16 @@
 //   program for each of its ranks;
 // - (P2) segments name samples of the mini-batch, none longer than the model's
 //   positions, and cover every token once. A segment that is longer than its sample is
-//   padded behind it, where no token looks. Segments and their keys are of stream 0. A
-//   segment has a whole sample, and its keys are the same tokens: token slices and
-//   cross-attention are not supported yet. `target_tokens` counts the targets of the
-//   mini-batch. There are at most `maxMicroBatches`;
+//   padded behind it, where no token looks. Segments and their keys are of stream 0:
+//   cross-attention is not supported yet. Keys of a segment are its own tokens and all
+//   earlier ones of its sample. Slices of a sample are in micro-batches of one replica,
+//   in the order of their tokens, and all attention is then causal. `target_tokens`
+//   counts the targets of the mini-batch. There are at most `maxMicroBatches`;
 // - (P3) either every micro-batch passes every layer of every stage forward and
 //   backward, or every micro-batch is evaluated by every layer: exactly once
 //   and in order; what an edge carries between stages is sent after its producer
-//   has made it, and its consumer uses it after it was received;
+//   has made it, and its consumer uses it after it was received. In every layer, slices
+//   of a sample run forward in order, and backward in reverse (SliceOrder.h);
 // - (P4) recomputation happens before backward where forward did not keep all,
 //   and only there;
 // - (P5) all parameters are updated once, after all micro-batches have given

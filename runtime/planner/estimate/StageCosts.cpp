@@ -4,6 +4,7 @@
 
 #include "runtime/planner/estimate/StageCosts.h"
 
+#include "runtime/plan/program/Bundles.h"
 #include "runtime/plan/program/SegmentLoad.h"
 #include "runtime/planner/order/GraphLinks.h"
 
@@ -127,6 +128,7 @@ PipelineProblem estimateStages(const ExecutableGraph &graph,
     return entry->second;
   };
   PipelineProblem stages;
+  stages.previous = findBundles(plan, microBatches).previous(microBatches);
   const bool pieces = ruleOf(choice.schedule).adapts;
   const bool apart = pieces && choice.splitBackward;
   for (int stage = 0; stage < graph.stages(); ++stage) {

@@ -4,6 +4,7 @@
 
 #include "runtime/planner/estimate/StageMemory.h"
 
+#include "runtime/plan/program/Bundles.h"
 #include "runtime/plan/program/SegmentLoad.h"
 
 #include <algorithm>
@@ -30,16 +31,22 @@ int64_t leastLimit(const ExecutableGraph &graph, int replica, int stage,
 void holdBlocks(PipelineProblem &problem, const ExecutableGraph &graph,
                 const plan::Plan &plan, const std::vector<int> &microBatches,
                 const PlanChoice &choice) {
+  const Bundles bundles = findBundles(plan, microBatches);
   for (int stage = 0; stage < graph.stages(); ++stage) {
     const RankView &view = graph.replicaView(graph.rankAt({0, stage, 0}));
     std::vector<int64_t> &kept = problem.kept.emplace_back();
     std::vector<int64_t> &late = problem.late.emplace_back();
     for (int m : microBatches) {
       const Load load = loadOf(plan.microBatches[m]);
+      // Stores live as long as the kept blocks of the bundle's first micro-batch.
+      const BundlePart &part = bundles.of(m);
+      const int64_t storeRows = part.bundle == m ? part.rows : 0;
       int64_t all = 0, left = 0;
       for (int l = view.firstLayer(); l < view.endLayer(); ++l) {
         plan::Recompute mode = nearestMode(view.kind(l), choice.modeOf(l, m));
-        int64_t bytes = view.keptBytes(l, mode, load);
+        const int64_t stores =
+            view.keyBytes(l, storeRows) + view.keyGradientBytes(l, storeRows);
+        int64_t bytes = view.keptBytes(l, mode, load) + stores;
         all += bytes;
         if (splitsBackward(view.kind(l)))
           left += bytes + view.lateBytes(l, mode, true, load);
@@ -82,6 +89,9 @@ HeldBytes::HeldBytes(const ExecutableGraph &graph, const PlanOptions &options) {
         if (isApart)
           add(late, kind.tiers(tier));
       }
+      if (options.slices.any()) // all tokens may be those of sliced samples
+        kept.query +=
+            static_cast<double>(kind.key_bytes() + kind.key_gradient_bytes());
       const auto scores = static_cast<double>(kind.score_bytes_per_pair());
       if (keepsTier(mode, DYNA_TIER_ELEMENTWISE))
         kept.pair += scores;

@@ -6,7 +6,9 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/plan/program/Bundles.h"
 #include "runtime/plan/program/SegmentLoad.h"
+#include "runtime/planner/cut/SliceMicroBatches.h"
 #include "runtime/planner/cut/batching/Rows.h"
 #include "runtime/planner/estimate/StageCosts.h"
 #include "runtime/planner/estimate/StageMemory.h"
@@ -189,10 +191,11 @@ private:
     tried_ = problem_.share;
     const BatchingRule &rule = ruleOf(options_.batching);
     DYNA_ASSIGN_OR_RETURN(MicroBatches cut, rule.cut(problem_));
-    take(std::move(cut), best_);
+    take(sliceMicroBatches(std::move(cut), options_.slices), best_);
     if (!rule.cutOtherwise || graph_.stages() == 1 || !trains_)
       return Status::ok();
     DYNA_ASSIGN_OR_RETURN(MicroBatches other, rule.cutOtherwise(problem_));
+    other = sliceMicroBatches(std::move(other), options_.slices);
     // Plans and the time to make them grow with the number of micro-batches.
     if (other.size() <= 2 * best_.cut.size())
       take(std::move(other), other_);
@@ -272,6 +275,7 @@ private:
                              const std::vector<int> &own) const {
     PipelineProblem pipeline;
     pipeline.links = linksOf(graph_, 0);
+    pipeline.previous = findBundles(plan, own).previous(own);
     for (int stage = 0; stage < tables_.stages(); ++stage) {
       std::vector<double> &forward = pipeline.forward.emplace_back();
       std::vector<double> &backward = pipeline.backward.emplace_back();
@@ -345,8 +349,10 @@ cutMiniBatch(const ExecutableGraph &graph, const CostModel &costs,
   problem.rowTokens = rowTokens(graph.model(), options);
   problem.tokensPerPair =
       tokensPerPair(graph, costs, options, trains, problem.rowTokens);
-  if (!rule.takesShares)
-    return rule.cut(problem);
+  if (!rule.takesShares) {
+    DYNA_ASSIGN_OR_RETURN(MicroBatches cut, rule.cut(problem));
+    return sliceMicroBatches(std::move(cut), options.slices);
+  }
   StageTables tables(graph, costs, options, trains, options.mostTokens());
   problem.seconds = [&](const Load &load) { return tables.slowest(load); };
   problem.held = [](const Load &load) { return load.queries; };

@@ -4,6 +4,8 @@
 
 #include "runtime/planner/graph/LargestPlans.h"
 
+#include "runtime/plan/program/Bundles.h"
+#include "runtime/planner/cut/SliceMicroBatches.h"
 #include "runtime/planner/estimate/StageCosts.h"
 #include "runtime/planner/graph/PlanCandidates.h"
 #include "runtime/planner/order/GraphLinks.h"
@@ -202,14 +204,24 @@ private:
     plan::Plan plan = writer_.empty();
     plan::Segment all;
     all.length = alone ? options.mostTokens() : options.maxTokensPerMicroBatch;
-    plan.microBatches.assign(microBatches, {{all}, /*replica=*/0});
+    for (int m = 0; m < microBatches; ++m) {
+      all.sample = m;
+      plan.microBatches.push_back({{all}, /*replica=*/0});
+    }
+    plan.microBatches =
+        sliceMicroBatches(std::move(plan.microBatches), options.slices);
     auto seconds = [&](int, const std::vector<int> &own) {
-      return slowdown
-                 ? evenStages(graph_, own.size(), options, *slowdown)
-                 : estimateStages(graph_, writer_.costs(), plan, own, options);
+      if (!slowdown)
+        return estimateStages(graph_, writer_.costs(), plan, own, options);
+      PipelineProblem even = evenStages(graph_, own.size(), options, *slowdown);
+      even.previous = findBundles(plan, own).previous(own);
+      return even;
     };
     DYNA_RETURN_IF_ERROR(writer_.write(plan, 1, options, trains, seconds));
-    const Load largest = largestLoadOf(graph_.model(), options, alone);
+    Load largest = largestLoadOf(graph_.model(), options, alone);
+    if (options.slices.any())
+      largest.queries = largest.keys = largest.segments =
+          options.slices.largest(largest.queries);
     DYNA_RETURN_IF_ERROR(writer_.placeAll(plan, 1, &largest));
     return plan;
   }

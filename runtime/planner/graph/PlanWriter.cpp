@@ -72,6 +72,7 @@ Status PlanWriter::write(plan::Plan &plan, int replicas,
       microBatchesOfReplicas(plan, strategy.dp);
   for (int replica = 0; replica < replicas; ++replica) {
     const std::vector<int> &own = microBatches[replica];
+    const Bundles bundles = findBundles(plan, own);
     PipelineProblem problem = costsOf(replica, own);
     StageOrders orders;
     if (given) {
@@ -92,7 +93,8 @@ Status PlanWriter::write(plan::Plan &plan, int replicas,
         int rank = graph_.rankAt(place);
         if (held)
           (*held)[rank] = peaks[stage];
-        ProgramWriter writer(graph_, choice, plan, rank);
+        ProgramWriter writer(graph_, choice, plan, rank,
+                             bundles.empty() ? nullptr : &bundles);
         writer.startGathers();
         writeSchedule(place, schedule, own, trains, writer);
         writer.finishGathers();

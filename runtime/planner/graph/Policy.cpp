@@ -172,6 +172,9 @@ StatusOr<Policy> choosePolicy(const CostModel &costs, PlanRequest request) {
   policy.microBatches = share / size + (share % size != 0 ? 1 : 0);
   options.splitBackward = request.splitBackward;
   options.norms = request.norms;
+  if (!request.slices.empty()) {
+    DYNA_ASSIGN_OR_RETURN(options.slices, parseSlices(request.slices));
+  }
   setInFlight(options, request.inFlight, policy.strategy.pp,
               policy.microBatches, policy.notes);
   noteMicroBatches(policy, positions, policy.notes);

@@ -8,6 +8,7 @@
 #include "runtime/planner/cut/batching/Batchings.h"
 #include "runtime/planner/order/schedules/Schedules.h"
 #include "runtime/planner/request/RecomputeModes.h"
+#include "runtime/planner/request/SliceChoice.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -39,6 +40,7 @@ struct PlanOptions {
   /// schedules read it.
   int inFlight = 1;
   bool splitBackward = false;
+  SliceChoice slices; ///< how micro-batches are cut into slices
   /// Ends the step with GRAD_NORM and UPDATE.
   bool update = true;
   /// Computes gradient norms before updates. Without norms nothing is clipped, and no

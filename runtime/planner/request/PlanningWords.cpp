@@ -10,6 +10,7 @@
 #include "runtime/planner/cut/batching/Batchings.h"
 #include "runtime/planner/order/schedules/Schedules.h"
 #include "runtime/planner/request/RecomputeModes.h"
+#include "runtime/planner/request/SliceChoice.h"
 
 #include <algorithm>
 #include <cctype>
@@ -75,6 +76,12 @@ std::vector<PlanningWord> requestWords() {
       {Word::SplitBackward, "split-backward", WordKind::Toggle, "",
        "Compute weight gradients apart from input gradients", "",
        &V::splitBackward},
+      {Word::Slices, "slices", WordKind::Slices, "SLICES",
+       "Token slices in which a micro-batch passes the pipeline: none, a "
+       "number "
+       "of equal slices, or tokens of slices as in 2048+1024+512, of which the "
+       "last repeats",
+       "none", &V::slices},
       {Word::Recompute, "recompute", WordKind::Modes, "MODE",
        "Recomputation: none, selective or full, one mode for each layer as in "
        "none,full*6,none, or auto, the fastest modes that fit the memory",
@@ -163,6 +170,12 @@ Status setToggle(const PlanningWord &word, const std::string &text,
 Status checkText(const PlanningWord &word, const std::string &text) {
   if (word.kind == WordKind::Modes)
     return checkRecompute(text);
+  if (word.kind == WordKind::Slices) {
+    if (auto slices = parseSlices(text); !slices.isOk())
+      return Status::invalidArgument(word.flag() + " " +
+                                     slices.status().message());
+    return Status::ok();
+  }
   if (word.kind == WordKind::Choice)
     return parseChoice(word.name, text, word.choices).status();
   if (word.kind == WordKind::Bytes) {

@@ -29,6 +29,7 @@ enum class Word {
   TokensPerMicroBatch,
   InFlight,
   SplitBackward,
+  Slices,
   Recompute,
   Pipeline,
   RankMemory,
@@ -48,6 +49,7 @@ enum class WordKind {
   Number, ///< whole number from `low` to `high`
   Choice, ///< one of `choices`
   Modes,  ///< recomputation modes
+  Slices, ///< token slices
   Bytes,  ///< number with an optional unit
   Toggle, ///< no value
   Text    ///< text that its own parser checks; never empty

@@ -60,9 +60,10 @@ static int numberIn(const RankView &view, int layer, int p) {
 
 ProgramWriter::ProgramWriter(const ExecutableGraph &graph,
                              const PlanChoice &choice, plan::Plan &plan,
-                             int rank)
+                             int rank, const Bundles *bundles)
     : graph_(graph), view_(graph.replicaView(rank)), choice_(choice),
-      program_(plan.ranks[rank]), gathering_(view_.layers(), false) {
+      program_(plan.ranks[rank]), bundles_(bundles),
+      gathering_(view_.layers(), false) {
   const std::vector<int> spanning = spanningParameters(graph);
   if (spanning.size() < 2 || areInOrderByLayers(graph, spanning)) {
     for (int layer : layersOf(spanning, view_))
@@ -112,10 +113,48 @@ plan::Recompute ProgramWriter::mode(int layer, int microBatch) const {
   return nearestMode(view_.kind(layer), choice_.modeOf(layer, microBatch));
 }
 
+//===----------------------------------------------------------------------===//
+// Stores of slices
+//===----------------------------------------------------------------------===//
+
+bool ProgramWriter::storesKeys(int layer, int m) const {
+  return bundles_ && bundles_->of(m).bundle >= 0 &&
+         view_.kind(layer).key_bytes() > 0;
+}
+
+// Micro-batches of a bundle run forward in order, and backward in reverse.
+bool ProgramWriter::isFirstOfBundle(int m) const {
+  return bundles_->of(m).bundle == m;
+}
+bool ProgramWriter::isLastOfBundle(int m) const {
+  return bundles_->of(m).last == m;
+}
+
+void ProgramWriter::takeKeys(int layer, int m) {
+  if (storesKeys(layer, m) && isFirstOfBundle(m))
+    add(Instruction::TAKE_KEYS, layer, m);
+}
+
+void ProgramWriter::clearKeyGradients(int layer, int m) {
+  if (storesKeys(layer, m) && isLastOfBundle(m))
+    add(Instruction::CLEAR_KEY_GRADS, layer, m);
+}
+
+void ProgramWriter::freeKeys(int layer, int m, bool isForward) {
+  if (storesKeys(layer, m) &&
+      (isForward ? isLastOfBundle(m) : isFirstOfBundle(m)))
+    add(Instruction::FREE_KEYS, layer, m);
+}
+
+//===----------------------------------------------------------------------===//
+// Micro-batches
+//===----------------------------------------------------------------------===//
+
 void ProgramWriter::forward(int m) {
   add(Instruction::LOAD, 0, m);
   for (int l = view_.firstLayer(); l < view_.endLayer(); ++l) {
     waitForGather(l);
+    takeKeys(l, m);
     add(Instruction::FORWARD, l, m).recompute = mode(l, m);
   }
 }
@@ -134,12 +173,15 @@ std::vector<int> ProgramWriter::inputGradients(int m, bool recomputed,
     if (mode(l, m) != plan::RECOMPUTE_NONE && !recomputed)
       add(Instruction::RECOMPUTE, l, m).recompute = mode(l, m);
     recomputed = false;
+    clearKeyGradients(l, m);
     if (splits(l)) {
       add(Instruction::BACKWARD_INPUT, l, m);
+      freeKeys(l, m, /*isForward=*/false);
       weights.push_back(l);
       continue;
     }
     add(Instruction::BACKWARD, l, m);
+    freeKeys(l, m, /*isForward=*/false);
     add(Instruction::FREE, l, m);
     if (last && weights.empty())
       startReduction(l);
@@ -190,7 +232,9 @@ void ProgramWriter::evaluate(int m) {
   add(Instruction::LOAD, 0, m);
   for (int l = view_.firstLayer(); l < view_.endLayer(); ++l) {
     waitForGather(l);
+    takeKeys(l, m);
     add(Instruction::EVALUATE, l, m);
+    freeKeys(l, m, /*isForward=*/true);
   }
 }
 

@@ -6,6 +6,7 @@
 #define DYNA_RUNTIME_PLANNER_PROGRAMWRITER_H
 
 #include "runtime/plan/graph/ExecutableGraph.h"
+#include "runtime/plan/program/Bundles.h"
 #include "runtime/planner/write/PipelineSchedule.h"
 
 namespace dyna {
@@ -13,8 +14,10 @@ namespace dyna {
 /// Appends instructions without places to the program of a rank.
 class ProgramWriter {
 public:
+  /// `bundles` are those of the replica's micro-batches, if there are any. All arguments
+  /// must outlive the writer.
   ProgramWriter(const ExecutableGraph &graph, const PlanChoice &choice,
-                plan::Plan &plan, int rank);
+                plan::Plan &plan, int rank, const Bundles *bundles = nullptr);
 
   plan::Instruction &add(plan::Instruction::Op op, int layer, int microBatch);
 
@@ -50,6 +53,13 @@ public:
   bool isNaive() const { return choice_.naiveMessages; }
 
 private:
+  bool storesKeys(int layer, int microBatch) const;
+  bool isFirstOfBundle(int microBatch) const;
+  bool isLastOfBundle(int microBatch) const;
+  void takeKeys(int layer, int microBatch);
+  void clearKeyGradients(int layer, int microBatch);
+  /// Behind the last use of the stores, which is a backward, or an evaluation.
+  void freeKeys(int layer, int microBatch, bool isForward);
   void forOwners(plan::Instruction::Op op, bool sharedOnly);
   bool spansStages(int layer) const;
   void startReduction(int layer);
@@ -66,6 +76,7 @@ private:
   const RankView &view_;
   const PlanChoice &choice_;
   plan::RankProgram &program_;
+  const Bundles *bundles_;      ///< of the replica; null: it has none
   std::vector<bool> gathering_; ///< by layer
   /// Exchanges of parameters that other stages hold too. Each stage reaches them in the
   /// order of its own layers, with messages in between. All ranks need one order of

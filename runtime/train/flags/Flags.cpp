@@ -168,6 +168,7 @@ std::vector<Flag> stepsFlags() {
            "same flags and --store",
            &O::planOnly),
       planning("Steps", Word::SplitBackward, Stored::Numbers),
+      planning("Steps", Word::Slices, Stored::Numbers),
       planning("Steps", Word::Recompute, Stored::Yes),
       integer("Steps", "seed", "of initial values, data order and dropout",
               &O::seed, 0, 9e15, Stored::Numbers),

@@ -109,7 +109,8 @@ void expectRuns(const dyna_row_runs &runs, const std::vector<Key> &keys,
 
 void expectStaged(const Model &model, const Drawn &drawn) {
   const uint32_t tables = model.batchTables();
-  auto staged = stage(model, drawn.microBatch, drawn.phase, drawn.miniBatch);
+  auto staged = stage(model, drawn.microBatch, BundlePart(), drawn.phase,
+                      drawn.miniBatch);
   ASSERT_TRUE(staged.isOk()) << staged.status().message();
   EXPECT_EQ(staged->tokens, drawn.tokens);
   // Where it lies here is an address like any other.

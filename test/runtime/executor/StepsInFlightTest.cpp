@@ -143,8 +143,9 @@ public:
              .training(batch.lengths(), batch.targets, host_.options);
     int64_t bytes = 0;
     for (const plan::MicroBatch &microBatch : plan.microBatches) {
-      Staging staging = std::move(*stage(
-          *host_.model, microBatch, stepOf(plan).phases[0].samples, batch));
+      Staging staging =
+          std::move(*stage(*host_.model, microBatch, BundlePart(),
+                           stepOf(plan).phases[0].samples, batch));
       bytes +=
           dyna_align_block(static_cast<int64_t>(4 * staging.tokens.size()));
       bytes += dyna_align_block(static_cast<int64_t>(staging.batch.size()));

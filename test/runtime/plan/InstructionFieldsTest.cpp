@@ -112,6 +112,21 @@ TEST(InstructionFieldsTest, WhatAnInstructionHasNotIsRefused) {
                  equalLengths);
       }
   }
+  plan::Manifest stores = tinyManifest();
+  stores.mutable_kinds(1)->set_key_bytes(64);
+  stores.mutable_kinds(1)->set_key_gradient_bytes(128);
+  stores.set_hash(manifestHash(stores));
+  const Model sliced = *Model::create(stores);
+  for (const char *text : {"dp=1", "pp=2,layers=3+2"}) {
+    ExecutableGraph graph =
+        *ExecutableGraph::create(sliced, *parseStrategy(text));
+    PlanOptions options = tinyPlanOptions();
+    options.slices.count = 3;
+    walk.run(graph, *Planner(graph).training(equalLengths, 100, options),
+             equalLengths);
+    walk.run(graph, *Planner(graph).evaluation(equalLengths, 100, options),
+             equalLengths);
+  }
   TinyOptions narrow;
   narrow.compute = plan::BF16;
   Model model = *Model::create(tinyManifest(narrow));

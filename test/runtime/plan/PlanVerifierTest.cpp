@@ -78,9 +78,10 @@ const Case cases[] = {
     {"names sample 9 of 5", [](Editor e) { e.segment(0).sample = 9; }},
     {"takes tokens [5, +30) of sample 0, which has 30",
      [](Editor e) { e.segment(0).begin = 5; }},
-    {"micro-batch 0 takes a part of sample 0: slices are not supported",
+    {"micro-batches have only the first 7 of 30 tokens of sample 0",
      [](Editor e) { e.segment(0).length = 7; }},
-    {"micro-batch 0 takes a part of sample 0: slices are not supported",
+    {"micro-batch 0 takes tokens of sample 0 from 20 on, but micro-batches "
+     "before it end at 0",
      [](Editor e) {
        e.segment(0).begin = 20;
        e.segment(0).length = 10;
@@ -93,17 +94,17 @@ const Case cases[] = {
     {"micro-batch 0 gives sample 0 keys of stream 1: cross-attention is not "
      "supported",
      [](Editor e) { e.segment(0).keyStream = 1; }},
-    {"micro-batch 0 gives sample 0 keys [0, +29), but it looks at its own 30 "
-     "tokens",
+    {"micro-batch 0 gives sample 0 keys [0, +29), but its tokens up to "
+     "the segment's last are [0, +30)",
      [](Editor e) { e.segment(0).keyEnd = 29; }},
-    {"micro-batch 0 gives sample 0 keys [0, +31), but it looks at its own 30 "
-     "tokens",
+    {"micro-batch 0 gives sample 0 keys [0, +31), but its tokens up to "
+     "the segment's last are [0, +30)",
      [](Editor e) { e.segment(0).keyEnd = 31; }},
-    {"micro-batch 0 gives sample 0 keys [1, +29), but it looks at its own 30 "
-     "tokens",
+    {"micro-batch 0 gives sample 0 keys [1, +29), but its tokens up to "
+     "the segment's last are [0, +30)",
      [](Editor e) { e.segment(0).keyBegin = 1; }},
-    {"micro-batch 0 gives sample 0 keys [-1, +31), but it looks at its own 30 "
-     "tokens",
+    {"micro-batch 0 gives sample 0 keys [-1, +31), but its tokens up to "
+     "the segment's last are [0, +30)",
      [](Editor e) { e.segment(0).keyBegin = -1; }},
     {"micro-batch 0 gives sample 0 keys out of range",
      [](Editor e) {

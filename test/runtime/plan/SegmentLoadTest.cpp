@@ -22,8 +22,11 @@ Load countPairs(const plan::MicroBatch &microBatch, int stream) {
     const int64_t ownEnd = segment.begin + segment.length;
     const int64_t keyEnd =
         segment.keyEnd == plan::Segment::ownEnd ? ownEnd : segment.keyEnd;
-    for (int64_t key = segment.keyBegin; key < keyEnd; ++key)
-      ++load.keys;
+    // Keys of a stream end with the queries, and earlier ones lie in a store.
+    const bool isOwn = segment.keyStream == stream;
+    const int64_t keys = keyEnd - segment.keyBegin;
+    for (int64_t key = 0; key < keys; ++key)
+      ++(isOwn && key >= segment.length ? load.context : load.keys);
     for (int64_t query = segment.begin; query < ownEnd; ++query) {
       ++load.queries;
       for (int64_t key = segment.keyBegin; key < keyEnd; ++key) {
@@ -74,7 +77,7 @@ TEST(SegmentLoadTest, CrossAttentionHasKeysOfTheOtherStream) {
 
 /// Without a word about keys, a part of a sample looks at its earlier tokens too.
 TEST(SegmentLoadTest, SlicesLookAtEarlierTokens) {
-  EXPECT_EQ(loadOf(plan::Segment{0, 10, 4}), (Load{4, 14, 1, 56, 50, 0}));
+  EXPECT_EQ(loadOf(plan::Segment{0, 10, 4}), (Load{4, 4, 1, 56, 50, 0, 10}));
   EXPECT_EQ(loadOf(plan::Segment{0, 0, 4}), loadOfSample(4));
 }
 

@@ -38,9 +38,14 @@ public:
         stages_[s].forwards = injected;
       waiting_.insert(waiting_.end(), count,
                       static_cast<int>(into.end() - into.begin()));
-      waiting_.insert(waiting_.end(), count,
-                      static_cast<int>(outOf.end() - outOf.begin()));
+      // At the end of the pipeline a backward waits for its forward.
+      const auto gradients = static_cast<int>(outOf.end() - outOf.begin());
+      waiting_.insert(waiting_.end(), count, std::max(gradients, 1));
     }
+    for (int m = 0; m < count && !problem.previous.empty(); ++m)
+      if (const int before = problem.previous[m]; before >= 0)
+        for (int s = 0; s < problem.stages(); ++s)
+          ++waitingFor(s, ItemKind::Backward, before);
   }
 
   StageOrders run() {
@@ -62,6 +67,9 @@ private:
         for (const StageLink &link : graph_.into(s))
           if (--waitingFor(link.from, ItemKind::Backward, m) == 0)
             unlocked_.push_back({link.from, ItemKind::Backward, m});
+        if (const int before = previousOf(m);
+            before >= 0 && --waitingFor(s, ItemKind::Backward, before) == 0)
+          unlocked_.push_back({s, ItemKind::Backward, before});
       }
       if (stage.nextForward == stage.forwards.size())
         continue;
@@ -75,7 +83,8 @@ private:
       for (const StageLink &link : graph_.outOf(s))
         if (--waitingFor(link.to, ItemKind::Forward, m) == 0)
           unlocked_.push_back({link.to, ItemKind::Forward, m});
-      if (graph_.outOf(s).empty())
+      if (graph_.outOf(s).empty() &&
+          --waitingFor(s, ItemKind::Backward, m) == 0)
         unlocked_.push_back({s, ItemKind::Backward, m});
     }
     for (const Unlocked &item : unlocked_)
@@ -83,6 +92,10 @@ private:
                                       : stages_[item.stage].backwards)
           .push_back(item.microBatch);
     return !unlocked_.empty() || anyReady();
+  }
+
+  int previousOf(int m) const {
+    return problem_.previous.empty() ? -1 : problem_.previous[m];
   }
 
   /// Number of inputs, or gradients, that an item still waits for.

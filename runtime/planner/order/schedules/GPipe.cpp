@@ -3,7 +3,7 @@
 //===----------------------------------------------------------------------===//
 //
 // GPipe (Huang et al., NeurIPS 2019), in windows of `inFlight` micro-batches,
-// so that memory need not grow with their number. One stage with one in flight
+// so that memory need not grow with their number. All slices of a sample count as one. One stage with one in flight
 // is plain gradient accumulation.
 //
 //===----------------------------------------------------------------------===//
@@ -15,13 +15,19 @@
 namespace dyna {
 namespace {
 
-std::vector<PipelineItem> ofStage(const StageShape &shape) {
+std::vector<PipelineItem> ofStage(const StageShape &shape,
+                                  const BackwardOrder &backwards) {
   std::vector<PipelineItem> items;
-  for (int begin = 0; begin < shape.microBatches; begin += shape.inFlight) {
-    int end = std::min(begin + shape.inFlight, shape.microBatches);
-    for (ItemKind kind : {ItemKind::Forward, ItemKind::Backward})
-      for (int m = begin; m < end; ++m)
-        items.push_back({kind, m});
+  const std::vector<int> &ends = backwards.unitEnds;
+  const auto window = static_cast<size_t>(shape.inFlight);
+  int begin = 0;
+  for (size_t unit = 0; unit < ends.size(); unit += window) {
+    const int end = ends[std::min(unit + window, ends.size()) - 1];
+    for (int m = begin; m < end; ++m)
+      items.push_back({ItemKind::Forward, m});
+    for (int place = begin; place < end; ++place)
+      items.push_back({ItemKind::Backward, backwards.sequence[place]});
+    begin = end;
   }
   return items;
 }

@@ -4,7 +4,8 @@
 //
 // Stage s of S runs S - s forwards ahead and then one backward after each
 // forward (PipeDream-Flush, Narayanan et al., ICML 2021): no stage keeps more
-// than S - s micro-batches, whatever their number.
+// than S - s micro-batches, whatever their number. Of a sample in k slices it keeps
+// S - s - 1 + k slices (Seq1F1B, Sun et al., 2024).
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,14 +18,17 @@ namespace {
 
 int ahead(const StageShape &shape) { return shape.stages - shape.stage; }
 
-std::vector<PipelineItem> ofStage(const StageShape &shape) {
+std::vector<PipelineItem> ofStage(const StageShape &shape,
+                                  const BackwardOrder &backwards) {
   std::vector<PipelineItem> items;
-  for (int m = 0; m < shape.microBatches + ahead(shape); ++m) {
-    if (m < shape.microBatches)
-      items.push_back({ItemKind::Forward, m});
-    // The first backward follows the forward number `ahead`.
-    if (int b = m - ahead(shape) + 1; b >= 0 && b < shape.microBatches)
-      items.push_back({ItemKind::Backward, b});
+  int forwards = 0;
+  for (int place = 0; place < shape.microBatches; ++place) {
+    // The last stage is one forward ahead.
+    const int until = std::min(backwards.forwards[place] + ahead(shape) - 1,
+                               shape.microBatches);
+    for (; forwards < until; ++forwards)
+      items.push_back({ItemKind::Forward, forwards});
+    items.push_back({ItemKind::Backward, backwards.sequence[place]});
   }
   return items;
 }

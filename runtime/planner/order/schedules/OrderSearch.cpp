@@ -156,15 +156,7 @@ void Search::tryCyclic(const std::vector<int> &injected) {
       return;
   }
   if (problem_.splitsBackward())
-    for (auto &items : orders) {
-      std::vector<PipelineItem> split;
-      for (const PipelineItem &item : items) {
-        split.push_back(item);
-        if (item.isBackward())
-          split.push_back({ItemKind::Weight, item.microBatch});
-      }
-      items = std::move(split);
-    }
+    addWeights(orders);
   ClockOptions clock;
   clock.fillsGaps = true;
   Status timed = timeItems(orders, problem_, clock);

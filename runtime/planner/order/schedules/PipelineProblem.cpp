@@ -5,6 +5,7 @@
 #include "runtime/planner/order/schedules/PipelineProblem.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/planner/order/schedules/BackwardOrder.h"
 
 namespace dyna {
 
@@ -18,14 +19,21 @@ std::vector<StageLink> chainOf(int stages, double seconds) {
 Status checkMemory(const PipelineProblem &problem) {
   if (problem.limits.empty())
     return Status::ok();
-  for (int s = 0; s < problem.stages(); ++s)
-    for (int m = 0; m < problem.microBatches(); ++m)
-      if (problem.heldBytes(s, m) > problem.limits[s])
+  const BackwardOrder order(problem);
+  for (int s = 0; s < problem.stages(); ++s) {
+    int begin = 0;
+    for (int end : order.unitEnds) {
+      int64_t held = 0;
+      for (int m = begin; m < end; ++m)
+        held += problem.heldBytes(s, m);
+      if (held > problem.limits[s])
         return Status::resourceExhausted(formatText(
             "micro-batch %d alone keeps %s on stage %d, but there are %s: use "
             "smaller micro-batches or more recomputation",
-            m, formatBytes(problem.heldBytes(s, m)), s,
-            formatBytes(problem.limits[s])));
+            begin, formatBytes(held), s, formatBytes(problem.limits[s])));
+      begin = end;
+    }
+  }
   return Status::ok();
 }
 

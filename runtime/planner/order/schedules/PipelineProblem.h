@@ -101,7 +101,8 @@ struct PipelineProblem {
 };
 
 /// Tables that do not fit each other are a fault of the caller. Fails where a
-/// micro-batch does not even fit alone, with stage, bytes and limit.
+/// micro-batch does not even fit alone, or all that follow each other do not fit
+/// together, with stage, bytes and limit.
 Status checkMemory(const PipelineProblem &problem);
 
 } // namespace dyna

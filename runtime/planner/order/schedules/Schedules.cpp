@@ -23,14 +23,29 @@ const ScheduleRule &ruleOf(Schedule schedule) {
 
 StageOrders
 ordersByShape(const PipelineProblem &problem,
-              std::vector<PipelineItem> (*ofStage)(const StageShape &)) {
+              std::vector<PipelineItem> (*ofStage)(const StageShape &,
+                                                   const BackwardOrder &)) {
   const StageGraph graph(problem);
+  const BackwardOrder backwards(problem);
   const int levels = graph.levels();
   StageOrders orders;
   for (int s = 0; s < problem.stages(); ++s)
     orders.push_back(ofStage({levels - graph.depth(s), levels,
-                              problem.microBatches(), problem.inFlight}));
+                              problem.microBatches(), problem.inFlight},
+                             backwards));
   return orders;
+}
+
+void addWeights(StageOrders &orders) {
+  for (auto &items : orders) {
+    std::vector<PipelineItem> split;
+    for (const PipelineItem &item : items) {
+      split.push_back(item);
+      if (item.isBackward())
+        split.push_back({ItemKind::Weight, item.microBatch});
+    }
+    items = std::move(split);
+  }
 }
 
 const std::vector<Schedule> &allSchedules() {

@@ -13,6 +13,7 @@
 #ifndef DYNA_RUNTIME_PLANNER_SCHEDULES_SCHEDULES_H
 #define DYNA_RUNTIME_PLANNER_SCHEDULES_SCHEDULES_H
 
+#include "runtime/planner/order/schedules/BackwardOrder.h"
 #include "runtime/planner/order/schedules/PipelineProblem.h"
 
 #include <string>
@@ -54,11 +55,11 @@ struct ScheduleRule {
   const char *name;    ///< in flags and options
   const char *summary; ///< what follows the name in a list
   /// The items of a training step. All stages have the forwards in one order,
-  /// and so the backwards, each behind its forward. Fails where the micro-batches
+  /// and so the backwards, each behind its forward; both keep what follows what. Fails where the micro-batches
   /// cannot be run in the memory there is, for schedules that look at it.
   StatusOr<StageOrders> (*order)(const PipelineProblem &);
   /// How many micro-batches have run forward and not yet backward, at most, where
-  /// no memory is limited.
+  /// no memory is limited. Micro-batches that follow each other count as one.
   int (*mostKept)(const StageShape &);
   /// Whether `inFlight` means anything to it.
   bool readsInFlight;
@@ -73,10 +74,14 @@ struct ScheduleRule {
   bool waitsLate = false;
 };
 
-/// Orders the items of each stage by its shape.
+/// Orders the items of each stage by its shape and the order of backwards.
 StageOrders
 ordersByShape(const PipelineProblem &problem,
-              std::vector<PipelineItem> (*ofStage)(const StageShape &));
+              std::vector<PipelineItem> (*ofStage)(const StageShape &,
+                                                   const BackwardOrder &));
+
+/// Adds weight gradients right behind the backward of each micro-batch.
+void addWeights(StageOrders &orders);
 
 const ScheduleRule &ruleOf(Schedule schedule);
 

@@ -4,7 +4,7 @@
 //
 // One micro-batch passes all stages forward and backward before the next one
 // starts, and every send is waited for at once: slow, but nothing of two
-// micro-batches is ever there together. The planner falls back to it where
+// micro-batches is ever there together, but for slices of one sample. The planner falls back to it where
 // memory is short.
 //
 //===----------------------------------------------------------------------===//
@@ -16,11 +16,16 @@
 namespace dyna {
 namespace {
 
-std::vector<PipelineItem> ofStage(const StageShape &shape) {
+std::vector<PipelineItem> ofStage(const StageShape &,
+                                  const BackwardOrder &backwards) {
   std::vector<PipelineItem> items;
-  for (int m = 0; m < shape.microBatches; ++m) {
-    items.push_back({ItemKind::Forward, m});
-    items.push_back({ItemKind::Backward, m});
+  int begin = 0;
+  for (int end : backwards.unitEnds) {
+    for (int m = begin; m < end; ++m)
+      items.push_back({ItemKind::Forward, m});
+    for (int place = begin; place < end; ++place)
+      items.push_back({ItemKind::Backward, backwards.sequence[place]});
+    begin = end;
   }
   return items;
 }

@@ -1,0 +1,75 @@
+//===- SliceChoice.cpp - How users cut micro-batches into slices ----------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/request/SliceChoice.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/plan/model/Bytes.h"
+
+#include <algorithm>
+
+namespace dyna {
+
+std::vector<int64_t> SliceChoice::cut(int64_t tokens) const {
+  std::vector<int64_t> slices;
+  if (!any() || tokens <= 0)
+    return {tokens};
+  if (count > 1) {
+    const int64_t parts = std::min(count, tokens);
+    for (int64_t part = 0; part < parts; ++part)
+      slices.push_back(tokens / parts + (part < tokens % parts ? 1 : 0));
+    return slices;
+  }
+  for (size_t number = 0; tokens > 0; ++number) {
+    const int64_t asked = lengths[std::min(number, lengths.size() - 1)];
+    slices.push_back(std::min(asked, tokens));
+    tokens -= slices.back();
+  }
+  return slices;
+}
+
+int64_t SliceChoice::largest(int64_t tokens) const {
+  if (!any())
+    return tokens;
+  if (count > 1)
+    return (tokens + count - 1) / count;
+  return std::min(tokens, *std::max_element(lengths.begin(), lengths.end()));
+}
+
+/// Parses a whole number of tokens or slices; 0: it is none.
+static int64_t parseCount(const std::string &text) {
+  int64_t number = 0;
+  for (char c : text) {
+    if (c < '0' || c > '9' || number > maxMicroBatchTokens)
+      return 0;
+    number = 10 * number + (c - '0');
+  }
+  return number <= maxMicroBatchTokens ? number : 0;
+}
+
+StatusOr<SliceChoice> parseSlices(const std::string &text) {
+  SliceChoice choice;
+  if (text == "none")
+    return choice;
+  const auto refuse = [&] {
+    return Status::invalidArgument(
+        formatText("expects none, a number of equal slices from 1 to %d, or "
+                   "tokens of slices as in 2048+1024+512, but got '%s'",
+                   maxMicroBatchTokens, text));
+  };
+  if (text.find('+') == std::string::npos) {
+    choice.count = parseCount(text);
+    return choice.count > 0 ? StatusOr<SliceChoice>(choice) : refuse();
+  }
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find('+', begin), text.size());
+    choice.lengths.push_back(parseCount(text.substr(begin, end - begin)));
+    if (choice.lengths.back() == 0)
+      return refuse();
+    begin = end + 1;
+  }
+  return choice;
+}
+
+} // namespace dyna

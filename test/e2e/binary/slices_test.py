@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Token slices train to the numbers of one rank that has whole samples; what cannot be sliced is refused."""
+
+import common
+import slices_common as slices
+import strategies_common as strategies
+
+
+class SlicesTest(slices.SlicesTest):
+    def test_numbers_are_those_of_whole_samples(self):
+        self.assert_equal_sliced(slices.cover(slices.SlicedCase))
+
+    def test_slices_are_in_the_plan(self):
+        """More micro-batches run than without slices, and runs repeat bitwise."""
+        case = strategies.Case("gpt2", 1, 1, 2, 0, 0, "none")
+        counts, models = {}, []
+        for number, flags in enumerate(([], ["--slices=4"], ["--slices=4"])):
+            stem = self.runs / f"counted-{number}"
+            strategies.train(strategies.program("gpt2"), self.corpus, case, stem, "--pipeline=1f1b", *flags)
+            counts[number] = sum(line["micro_batches"] for line in common.lines_of(f"{stem}.jsonl"))
+            models.append((stem / f"step-{strategies.STEPS}" / "model.safetensors").read_bytes())
+        self.assertGreater(counts[1], 3 * counts[0])
+        self.assertLessEqual(counts[1], 4 * counts[0])
+        self.assertEqual(models[1], models[2])
+
+
+class BadInputTest(common.BinaryTest):
+    def refused(self, *flags, program=None):
+        done = common.run(common.training(program or common.binary("gpt2"), common.corpus(common.WORK / "corpus"), *flags))
+        self.assertEqual(done.returncode, 2, done.stderr)
+        return done.stderr
+
+    def test_words_are_checked(self):
+        for text in ("0", "-1", "four", "1+", "+2", "2+0", "1.5", "99999999999", ""):
+            self.assertIn("--slices expects", self.refused(f"--slices={text}"))
+
+    def test_more_slices_than_tokens(self):
+        self.assertIn("asks for 5000 slices, but a micro-batch has", self.refused("--slices=5000"))
+
+    def test_padded_micro_batches(self):
+        self.assertIn("padded", self.refused("--slices=2", "--micro-batches=padded"))
+
+    def test_attention_that_is_not_causal(self):
+        text = common.model("gpt2").read_text().replace("{causal, ", "{")
+        source = common.WORK / "not-causal.mlir"
+        source.write_text(text)
+        program = common.WORK / "not-causal"
+        common.succeed([common.DYNAC, source, "-o", program, "-O0"])
+        self.assertIn("needs causal attention, but 'block'", self.refused("--slices=2", program=program))
+
+
+if __name__ == "__main__":
+    common.main()

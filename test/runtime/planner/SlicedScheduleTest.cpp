@@ -1,0 +1,264 @@
+//===- SlicedScheduleTest.cpp - Slices, and schedules that keep their order ===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/cut/SliceMicroBatches.h"
+#include "runtime/planner/order/PipelineTimes.h"
+#include "runtime/planner/order/schedules/BackwardOrder.h"
+#include "runtime/planner/order/schedules/Schedules.h"
+#include "test/runtime/planner/Draw.h"
+
+#include <gmock/gmock.h>
+#include <map>
+#include <numeric>
+#include <set>
+
+using namespace dyna;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// Slices
+//===----------------------------------------------------------------------===//
+
+SliceChoice choiceOf(const std::string &text) { return *parseSlices(text); }
+
+TEST(SliceChoiceTest, EqualSlicesDifferByOneToken) {
+  EXPECT_THAT(choiceOf("4").cut(10), ElementsAre(3, 3, 2, 2));
+  EXPECT_THAT(choiceOf("4").cut(3), ElementsAre(1, 1, 1));
+  EXPECT_THAT(choiceOf("1").cut(10), ElementsAre(10));
+  EXPECT_THAT(choiceOf("none").cut(10), ElementsAre(10));
+  EXPECT_THAT(choiceOf("4").cut(0), ElementsAre(0));
+}
+
+TEST(SliceChoiceTest, TheLastLengthRepeats) {
+  EXPECT_THAT(choiceOf("4+2").cut(9), ElementsAre(4, 2, 2, 1));
+  EXPECT_THAT(choiceOf("4+2").cut(3), ElementsAre(3));
+  EXPECT_THAT(choiceOf("4+8+1").cut(20),
+              ElementsAre(4, 8, 1, 1, 1, 1, 1, 1, 1, 1));
+}
+
+TEST(SliceChoiceTest, TheLargestSliceIsABound) {
+  Draw draw(7);
+  for (int round = 0; round < 2000; ++round) {
+    SliceChoice choice;
+    if (draw.below(2)) {
+      choice.count = 1 + draw.below(9);
+    } else {
+      for (int n = 1 + draw.below(4); n > 0; --n)
+        choice.lengths.push_back(1 + draw.below(20));
+    }
+    const int64_t most = draw.below(100);
+    for (int64_t tokens = 0; tokens <= most; ++tokens) {
+      const auto slices = choice.cut(tokens);
+      EXPECT_EQ(std::accumulate(slices.begin(), slices.end(), INT64_C(0)),
+                tokens);
+      for (int64_t slice : slices) {
+        EXPECT_LE(slice, choice.largest(most));
+        EXPECT_TRUE(slice > 0 || tokens == 0);
+      }
+    }
+  }
+}
+
+TEST(SliceChoiceTest, OtherTextsAreRefused) {
+  for (const char *text : {"", "0", "-1", "2+0", "+", "1+", "x", "1.5", "0x4",
+                           "99999999999999999999", "16777217", " 2", "none+1"})
+    EXPECT_THAT(parseSlices(text).status().message(),
+                HasSubstr("expects none, a number of equal slices"))
+        << text;
+}
+
+/// Slices have the tokens of the micro-batch in order, as many as were asked for.
+TEST(SliceMicroBatchesTest, KeepEveryToken) {
+  Draw draw(8);
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<plan::MicroBatch> whole(1 + draw.below(3));
+    int64_t sample = 0;
+    for (size_t m = 0; m < whole.size(); ++m) {
+      whole[m].replica = static_cast<int>(m % 2);
+      for (int n = 1 + draw.below(4); n > 0; --n)
+        whole[m].segments.push_back({sample++, 0, draw.below(12)});
+    }
+    const SliceChoice choice =
+        choiceOf(draw.below(2) ? std::to_string(2 + draw.below(6)) : "3+1+5");
+    const auto sliced = sliceMicroBatches(whole, choice);
+    size_t next = 0;
+    for (const plan::MicroBatch &microBatch : whole) {
+      int64_t tokens = 0;
+      std::vector<std::pair<int64_t, int64_t>> expected, found;
+      for (const plan::Segment &segment : microBatch.segments) {
+        tokens += segment.length;
+        for (int64_t token = 0; token < segment.length; ++token)
+          expected.emplace_back(segment.sample, token);
+      }
+      std::set<int64_t> named;
+      for (int64_t length : choice.cut(tokens)) {
+        ASSERT_LT(next, sliced.size());
+        const plan::MicroBatch &slice = sliced[next++];
+        EXPECT_EQ(slice.replica, microBatch.replica);
+        int64_t inSlice = 0;
+        for (const plan::Segment &segment : slice.segments) {
+          named.insert(segment.sample);
+          inSlice += segment.length;
+          for (int64_t token = 0; token < segment.length; ++token)
+            found.emplace_back(segment.sample, segment.begin + token);
+        }
+        EXPECT_EQ(inSlice, length);
+      }
+      EXPECT_EQ(found, expected);
+      EXPECT_EQ(named.size(), microBatch.segments.size());
+    }
+    EXPECT_EQ(next, sliced.size());
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Schedules
+//===----------------------------------------------------------------------===//
+
+PipelineProblem even(int stages, int microBatches, double forward = 1,
+                     double backward = 2) {
+  PipelineProblem problem;
+  problem.forward.assign(stages, std::vector<double>(microBatches, forward));
+  problem.backward.assign(stages, std::vector<double>(microBatches, backward));
+  return problem;
+}
+
+/// Samples of so many slices, one behind the other.
+PipelineProblem chained(int stages, const std::vector<int> &slices) {
+  PipelineProblem problem =
+      even(stages, std::accumulate(slices.begin(), slices.end(), 0));
+  for (int count : slices)
+    for (int slice = 0; slice < count; ++slice)
+      problem.previous.push_back(
+          slice == 0 ? -1 : static_cast<int>(problem.previous.size()) - 1);
+  return problem;
+}
+
+TEST(BackwardOrderTest, ChainsComeInReverse) {
+  const BackwardOrder order(chained(2, {3, 1, 2}));
+  EXPECT_THAT(order.sequence, ElementsAre(2, 1, 0, 3, 5, 4));
+  EXPECT_THAT(order.forwards, ElementsAre(3, 3, 4, 5, 6, 6));
+  EXPECT_THAT(order.unitEnds, ElementsAre(3, 4, 6));
+}
+
+TEST(BackwardOrderTest, WithoutChainsPlacesAreNumbers) {
+  const BackwardOrder order(even(3, 4));
+  EXPECT_THAT(order.sequence, ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(order.forwards, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(order.unitEnds, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(BackwardOrder(even(3, 0)).unitEnds, IsEmpty());
+}
+
+/// Slices of two samples in turn are one unit.
+TEST(BackwardOrderTest, InterleavedChains) {
+  PipelineProblem problem = even(1, 5);
+  problem.previous = {-1, -1, 0, 1, -1};
+  const BackwardOrder order(problem);
+  EXPECT_THAT(order.sequence, ElementsAre(2, 0, 3, 1, 4));
+  EXPECT_THAT(order.forwards, ElementsAre(3, 3, 4, 4, 5));
+  EXPECT_THAT(order.unitEnds, ElementsAre(4, 5));
+}
+
+/// Items of all schedules run, each once, whatever follows what.
+TEST(SlicedScheduleTest, EveryScheduleKeepsTheOrder) {
+  Draw draw(9);
+  for (int round = 0; round < 400; ++round) {
+    std::vector<int> slices;
+    for (int n = 1 + draw.below(5); n > 0; --n)
+      slices.push_back(1 + draw.below(5));
+    PipelineProblem problem = chained(1 + draw.below(5), slices);
+    for (auto *table : {&problem.forward, &problem.backward})
+      for (auto &stage : *table)
+        for (double &seconds : stage)
+          seconds = 1 + draw.below(9);
+    problem.inFlight = 1 + draw.below(4);
+    if (draw.below(2))
+      problem.weight.assign(problem.stages(),
+                            std::vector<double>(problem.microBatches(), 0.5));
+    for (Schedule schedule : allSchedules()) {
+      SCOPED_TRACE(ruleOf(schedule).name);
+      auto orders = ruleOf(schedule).order(problem);
+      ASSERT_TRUE(orders.isOk()) << orders.status().message();
+      ClockOptions clock;
+      clock.fillsGaps = ruleOf(schedule).adapts;
+      const Status status = timeItems(*orders, problem, clock);
+      EXPECT_TRUE(status.isOk()) << status.message();
+      for (const auto &items : *orders) {
+        std::map<std::pair<ItemKind, int>, int> times;
+        for (const PipelineItem &item : items)
+          ++times[{item.kind, item.microBatch}];
+        const bool apart = clock.fillsGaps && problem.splitsBackward();
+        EXPECT_EQ(times.size(), (apart ? 3u : 2u) * problem.microBatches());
+        for (const auto &[item, count] : times)
+          EXPECT_EQ(count, 1);
+      }
+    }
+  }
+}
+
+/// Under 1F1B stage s of p keeps at most p - s - 1 + k of a sample's k slices.
+TEST(SlicedScheduleTest, OneForwardOneBackwardKeepsFewSlices) {
+  for (int stages = 1; stages <= 6; ++stages)
+    for (int count = 1; count <= 8; ++count) {
+      const PipelineProblem problem =
+          chained(stages, std::vector<int>(9, count));
+      auto orders = ruleOf(Schedule::OneForwardOneBackward).order(problem);
+      ASSERT_TRUE(orders.isOk());
+      for (int s = 0; s < stages; ++s) {
+        int kept = 0, most = 0;
+        for (const PipelineItem &item : (*orders)[s])
+          most = std::max(most, kept += item.isForward() ? 1 : -1);
+        EXPECT_EQ(most, std::min(stages - s - 1 + count, 9 * count));
+      }
+    }
+}
+
+/// Equal stages take sum(f + b) + (K - 1) (max f + max b) (TeraPipe, equation 5, with
+/// costs of their own for both directions), if all forwards run first.
+TEST(SlicedScheduleTest, GPipeTakesTheClosedForm) {
+  Draw draw(10);
+  for (int round = 0; round < 2000; ++round) {
+    PipelineProblem problem = chained(1 + draw.below(6), {1 + draw.below(8)});
+    double sum = 0, mostForward = 0, mostBackward = 0;
+    for (int m = 0; m < problem.microBatches(); ++m) {
+      const double forward = 1 + draw.below(50), backward = 1 + draw.below(50);
+      sum += forward + backward;
+      mostForward = std::max(mostForward, forward);
+      mostBackward = std::max(mostBackward, backward);
+      for (int s = 0; s < problem.stages(); ++s) {
+        problem.forward[s][m] = forward;
+        problem.backward[s][m] = backward;
+      }
+    }
+    auto orders = ruleOf(Schedule::GPipe).order(problem);
+    ASSERT_TRUE(orders.isOk());
+    ASSERT_TRUE(timeItems(*orders, problem, {}).isOk());
+    EXPECT_NEAR(makespanOf(*orders),
+                sum + (problem.stages() - 1) * (mostForward + mostBackward),
+                1e-9 * sum);
+  }
+}
+
+/// Slices that follow each other must fit together; more samples wait.
+TEST(SlicedScheduleTest, MemoryHoldsWholeSamples) {
+  PipelineProblem problem = chained(2, {3, 3, 3});
+  problem.kept.assign(2, std::vector<int64_t>(9, 10));
+  problem.limits = {29, 30};
+  EXPECT_THAT(ruleOf(Schedule::Adaptive).order(problem).status().message(),
+              HasSubstr("micro-batch 0 alone keeps 30 B on stage 0"));
+  for (int64_t limit : {30, 35, 50, 60, 90}) {
+    problem.limits = {limit, limit};
+    auto orders = ruleOf(Schedule::Adaptive).order(problem);
+    ASSERT_TRUE(orders.isOk()) << orders.status().message();
+    ASSERT_TRUE(timeItems(*orders, problem, {}).isOk());
+    for (int64_t peak : peakBytesOf(*orders, problem))
+      EXPECT_LE(peak, limit);
+  }
+}
+
+} // namespace

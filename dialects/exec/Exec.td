@@ -88,7 +88,8 @@ def Exec_DraftAttr : AttrDef<Exec_Dialect, "Draft"> {
     (`recompute`, in the words of that flag), whether gradients of weights are made apart
     (`split_backward`), for losses alone (`evaluate`), and for `rank_memory` bytes of each
     rank (0: not limited). Of several samples, none has more than `tokens_per_micro_batch` tokens;
-    a sample that is longer, up to `longest_sample`, is alone (0: there is none).
+    a sample that is longer, up to `longest_sample`, is alone (0: there is none). `slices` says
+    how micro-batches are cut into token slices, in the words of that flag.
 
     Constraints:
     - (DRAFT1) `in_flight` is from 1 to 2147483647, `tokens_per_micro_batch` at least 1,
@@ -103,7 +104,8 @@ def Exec_DraftAttr : AttrDef<Exec_Dialect, "Draft"> {
     DefaultValuedParameter<"bool", "false">:$split_backward,
     DefaultValuedParameter<"bool", "false">:$evaluate,
     DefaultValuedParameter<"int64_t", "0">:$rank_memory,
-    DefaultValuedParameter<"int64_t", "0">:$longest_sample);
+    DefaultValuedParameter<"int64_t", "0">:$longest_sample,
+    StringRefParameter<"token slices", [{""}]>:$slices);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }

@@ -23,7 +23,7 @@ bool PlanOp::hasPrograms() { return !getOps<RankOp>().empty(); }
 LogicalResult DraftAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 StringRef, int64_t inFlight, int64_t tokens,
                                 StringRef, bool, bool, int64_t rankMemory,
-                                int64_t longestSample) {
+                                int64_t longestSample, StringRef) {
   // DRAFT1
   if (inFlight < 1 || inFlight > std::numeric_limits<int32_t>::max())
     return emitError() << "expects 'in_flight' to be 1 to 2147483647, but got "

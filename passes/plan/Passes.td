@@ -46,6 +46,19 @@ def BuildMicroBatches : Pass<"dyna-build-micro-batches", "::mlir::ModuleOp"> {
   let options = Plan_MiniBatch;
 }
 
+def SliceTokens : Pass<"dyna-slice-tokens", "::mlir::ModuleOp"> {
+  let summary = "Cuts the micro-batches of every draft into token slices.";
+  let description = [{
+    Takes the drafts that `dyna-build-micro-batches` left, with micro-batches of whole samples. Each
+    micro-batch becomes the micro-batches of its slices, for the same replica (`Planner::slice`). `slices` is as of a
+    training binary: a number of equal slices, tokens of each slice, or `auto`, which slices where the costs and
+    the draft's schedule find it worth it. Drafts with programs, and complete plans, are left alone.
+
+    Planning words, such as `slices` and `costs`, are options too; `dyna-opt --help` lists them.
+  }];
+  let dependentDialects = ["::mlir::exec::ExecDialect"];
+}
+
 def Schedule : Pass<"dyna-schedule", "::mlir::ModuleOp"> {
   let summary = "Gives every draft of micro-batches the order in which its ranks compute.";
   let description = [{

@@ -338,7 +338,8 @@ static exec::DraftAttr draftAttrOf(MLIRContext *context,
       options.splitBackward, draft.evaluate, draft.rankMemory,
       options.mostTokens() > options.maxTokensPerMicroBatch
           ? options.longestSample
-          : 0);
+          : 0,
+      ::dyna::describeSlices(options.slices));
 }
 
 /// What the attribute says.
@@ -350,6 +351,10 @@ static Status takeOptions(PlanDraft &draft, exec::DraftAttr attr) {
   options.maxTokensPerMicroBatch = attr.getTokensPerMicroBatch();
   options.longestSample = attr.getLongestSample();
   options.splitBackward = attr.getSplitBackward();
+  if (!attr.getSlices().empty()) {
+    DYNA_ASSIGN_OR_RETURN(options.slices,
+                          ::dyna::parseSlices(attr.getSlices().str()));
+  }
   draft.evaluate = attr.getEvaluate();
   draft.rankMemory = attr.getRankMemory();
   options.chooseRecompute = attr.getRecompute() == ::dyna::chooseRecomputeWord;

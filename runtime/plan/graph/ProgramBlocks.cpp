@@ -75,8 +75,11 @@ void ProgramBlocks::findBundles(const plan::Plan &plan) {
     numbers.push_back(m);
   std::sort(numbers.begin(), numbers.end());
   bundles_ = dyna::findBundles(plan, numbers);
-  if (bundles_.empty())
+  if (bundles_.empty()) {
+    static_assert(static_cast<int>(KeyColumn::Bundle) == keyColumnCount - 1);
+    columns_ -= tables_ == &BlockTables::standard();
     return;
+  }
   for (auto &[m, facts] : microBatches_) {
     const BundlePart &part = bundles_.of(m);
     facts.bundle = part.bundle;
@@ -96,7 +99,7 @@ void ProgramBlocks::numberKeys(const plan::Plan &plan,
   counts.fill(1); // number 0: no value
   for (const Instruction &i : program.instructions) {
     const BlockContext at = {view_, plan, i, microBatchOf(i)};
-    for (int column = 0; column < keyColumnCount; ++column)
+    for (int column = 0; column < columns_; ++column)
       for (bool ofConsumer : {false, true}) {
         const int value = tables_->columns[column].value(at, ofConsumer);
         std::vector<int> &numbers = numbers_[column];
@@ -131,7 +134,7 @@ void ProgramBlocks::numberKeys(const plan::Plan &plan,
 ProgramBlocks::Key ProgramBlocks::keyOf(const BlockContext &at,
                                         bool ofConsumer) const {
   Key key;
-  for (int column = 0; column < keyColumnCount; ++column) {
+  for (int column = 0; column < columns_; ++column) {
     const int value = tables_->columns[column].value(at, ofConsumer);
     key.values[column] = value;
     key.numbers[column] = value < 0 ? 0 : numbers_[column][value];

@@ -133,6 +133,8 @@ private:
   std::unordered_map<int, MicroBatchFacts> microBatches_;
   const MicroBatchFacts noMicroBatch_; ///< of instructions on parameters
   Bundles bundles_;
+  /// Columns that may have values. Without slices the last one has none.
+  int columns_ = keyColumnCount;
   std::vector<Block> blocks_;
   std::vector<BlockUse> uses_;
   std::vector<int> begins_; ///< of each instruction's uses

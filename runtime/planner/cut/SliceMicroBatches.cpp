@@ -37,7 +37,7 @@ static void addSlices(const plan::MicroBatch &whole, const SliceChoice &choice,
 std::vector<plan::MicroBatch>
 sliceMicroBatches(std::vector<plan::MicroBatch> microBatches,
                   const SliceChoice &choice) {
-  if (!choice.any())
+  if (!choice.isFixed())
     return microBatches;
   std::vector<plan::MicroBatch> sliced;
   for (const plan::MicroBatch &whole : microBatches)

@@ -12,7 +12,7 @@
 #define DYNA_RUNTIME_PLANNER_SLICEMICROBATCHES_H
 
 #include "runtime/plan/program/Plan.h"
-#include "runtime/planner/request/SliceChoice.h"
+#include "runtime/planner/cut/SliceChoice.h"
 
 #include <vector>
 

@@ -26,6 +26,14 @@ int64_t leastLimit(const ExecutableGraph &graph, int replica, int stage,
   return std::max<int64_t>(least, 0);
 }
 
+/// Sums of gradients come when the bundle's last micro-batch runs backward, which gives
+/// back what it kept. Returns the bytes of the sums beyond that.
+int64_t gradientsBeside(const RankView &view, int layer, plan::Recompute mode,
+                        int64_t rows, const Load &last) {
+  return std::max<int64_t>(0, view.keyGradientBytes(layer, rows) -
+                                  view.keptBytes(layer, mode, last));
+}
+
 } // namespace
 
 void holdBlocks(PipelineProblem &problem, const ExecutableGraph &graph,
@@ -40,13 +48,15 @@ void holdBlocks(PipelineProblem &problem, const ExecutableGraph &graph,
       const Load load = loadOf(plan.microBatches[m]);
       // Stores live as long as the kept blocks of the bundle's first micro-batch.
       const BundlePart &part = bundles.of(m);
-      const int64_t storeRows = part.bundle == m ? part.rows : 0;
+      const bool isFirst = part.bundle == m;
+      const Load last = isFirst ? loadOf(plan.microBatches[part.last]) : Load();
       int64_t all = 0, left = 0;
       for (int l = view.firstLayer(); l < view.endLayer(); ++l) {
         plan::Recompute mode = nearestMode(view.kind(l), choice.modeOf(l, m));
-        const int64_t stores =
-            view.keyBytes(l, storeRows) + view.keyGradientBytes(l, storeRows);
-        int64_t bytes = view.keptBytes(l, mode, load) + stores;
+        int64_t bytes = view.keptBytes(l, mode, load);
+        if (isFirst)
+          bytes += view.keyBytes(l, part.rows) +
+                   gradientsBeside(view, l, mode, part.rows, last);
         all += bytes;
         if (splitsBackward(view.kind(l)))
           left += bytes + view.lateBytes(l, mode, true, load);
@@ -90,8 +100,7 @@ HeldBytes::HeldBytes(const ExecutableGraph &graph, const PlanOptions &options) {
           add(late, kind.tiers(tier));
       }
       if (options.slices.any()) // all tokens may be those of sliced samples
-        kept.query +=
-            static_cast<double>(kind.key_bytes() + kind.key_gradient_bytes());
+        kept.query += static_cast<double>(kind.key_bytes());
       const auto scores = static_cast<double>(kind.score_bytes_per_pair());
       if (keepsTier(mode, DYNA_TIER_ELEMENTWISE))
         kept.pair += scores;

@@ -112,8 +112,10 @@ void StageTables::neverFall(Table &table) const {
 
 double StageTables::at(const Table &table, const Load &load) const {
   double queries = static_cast<double>(load.queries);
-  double keys =
-      load.queries > 0 ? static_cast<double>(load.pairs) / queries : 0;
+  // Whole samples compute half of their pairs, slices nearly all: of both, the keys of
+  // a whole sample with as many visible pairs. That is pairs / queries for whole ones.
+  const int64_t pairs = 2 * load.causalPairs - load.queries;
+  double keys = load.queries > 0 ? static_cast<double>(pairs) / queries : 0;
   auto [t, x] = place(queries, powers_ - 2);
   auto [q, y] = place(keys, powers_ - 2);
   const double *corner = &table[t * powers_ + q];

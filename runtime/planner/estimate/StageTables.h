@@ -4,7 +4,8 @@
 //
 // Cutting a mini-batch asks for the seconds of a million loads, which is too much for a
 // cost model. So its answers are tabulated, over queries and over the mean number of
-// keys of a query (pairs / queries). Both go in powers of two, with lines in between.
+// keys of a query in whole samples. A load of slices counts as one of whole samples with
+// as many visible pairs. Both go in powers of two, with lines in between.
 // Costs that are linear in queries and pairs are met exactly. An exact cut refuses
 // costs that fall (PartitionMicroBatches.h). So a value of the table is at least the
 // values for fewer queries and for fewer keys.

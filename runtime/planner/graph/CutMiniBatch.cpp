@@ -14,6 +14,7 @@
 #include "runtime/planner/estimate/StageMemory.h"
 #include "runtime/planner/estimate/StageTables.h"
 #include "runtime/planner/graph/ChooseRecompute.h"
+#include "runtime/planner/graph/ChooseSlices.h"
 #include "runtime/planner/order/GraphLinks.h"
 #include "runtime/planner/order/PipelineTimes.h"
 #include "runtime/planner/write/PipelineSchedule.h"
@@ -87,7 +88,16 @@ public:
 
   StatusOr<MicroBatches> run() {
     DYNA_RETURN_IF_ERROR(attemptShares());
-    return std::move(chosen().cut);
+    Candidate &best = chosen();
+    DYNA_RETURN_IF_ERROR(slice(best));
+    return std::move(best.cut);
+  }
+
+  /// Slices a cut that is there already.
+  StatusOr<MicroBatches> slice(MicroBatches cut) {
+    best_.cut = std::move(cut);
+    DYNA_RETURN_IF_ERROR(slice(best_));
+    return std::move(best_.cut);
   }
 
 private:
@@ -191,6 +201,8 @@ private:
     tried_ = problem_.share;
     const BatchingRule &rule = ruleOf(options_.batching);
     DYNA_ASSIGN_OR_RETURN(MicroBatches cut, rule.cut(problem_));
+    if (fewest_.empty() || cut.size() < fewest_.size())
+      fewest_ = cut;
     take(sliceMicroBatches(std::move(cut), options_.slices), best_);
     if (!rule.cutOtherwise || graph_.stages() == 1 || !trains_)
       return Status::ok();
@@ -199,6 +211,44 @@ private:
     // Plans and the time to make them grow with the number of micro-batches.
     if (other.size() <= 2 * best_.cut.size())
       take(std::move(other), other_);
+    return Status::ok();
+  }
+
+  /// Cuts into slices by the policy, if there is one. Evaluations stay whole under `auto`:
+  /// forwards alone fill a pipeline better.
+  Status slice(Candidate &best) const {
+    const SliceChoice &choice = options_.slices;
+    if (choice.policy == SlicePolicy::None)
+      return Status::ok();
+    if (choice.policy == SlicePolicy::Auto)
+      return trains_ && checkSliceable(graph_.model(), options_.batching).isOk()
+                 ? attemptSlices(best)
+                 : Status::ok();
+    DYNA_ASSIGN_OR_RETURN(
+        best.cut, slicesByPolicy(best.cut, tables_, problem_.replicas, choice));
+    return Status::ok();
+  }
+
+  /// Replaces the best cut by slices of it, or of the cut with the fewest micro-batches,
+  /// if these are faster. Slices fill a pipeline that few micro-batches leave idle.
+  Status attemptSlices(Candidate &best) const {
+    const bool searched = ruleOf(options_.schedule).adapts;
+    std::vector<MicroBatches> cuts = {best.cut};
+    if (fewest_.size() < best.cut.size())
+      cuts.push_back(fewest_);
+    best.time = timeOf(best.cut, searched);
+    for (const MicroBatches &cut : cuts) {
+      DYNA_ASSIGN_OR_RETURN(auto all,
+                            slicesByCost(cut, tables_, problem_.replicas));
+      for (MicroBatches &sliced : all) {
+        Candidate candidate;
+        candidate.leavesIdle = leavesIdle(cut);
+        candidate.time = timeOf(sliced, searched);
+        candidate.cut = std::move(sliced);
+        if (candidate.isBefore(best))
+          best = std::move(candidate);
+      }
+    }
     return Status::ok();
   }
 
@@ -294,6 +344,7 @@ private:
   const bool trains_;
   BatchingProblem problem_;
   Candidate best_, other_; ///< of the rule's `cut`, and of its `cutOtherwise`
+  MicroBatches fewest_;    ///< of the rule's cuts, that with the fewest
   int64_t tried_ = 0;      ///< share
 };
 
@@ -335,6 +386,20 @@ std::vector<int64_t> joinedLengths(const Model &model,
 }
 
 StatusOr<std::vector<plan::MicroBatch>>
+sliceCut(const ExecutableGraph &graph, const CostModel &costs,
+         std::vector<plan::MicroBatch> microBatches, const PlanOptions &options,
+         bool trains) {
+  if (options.slices.policy == SlicePolicy::None)
+    return sliceMicroBatches(std::move(microBatches), options.slices);
+  BatchingProblem problem;
+  problem.stages = graph.stages();
+  problem.replicas = graph.strategy().dp;
+  StageTables tables(graph, costs, options, trains, options.mostTokens());
+  return ShareSearch(graph, tables, options, trains, std::move(problem))
+      .slice(std::move(microBatches));
+}
+
+StatusOr<std::vector<plan::MicroBatch>>
 cutMiniBatch(const ExecutableGraph &graph, const CostModel &costs,
              const std::vector<int64_t> &lengths, const PlanOptions &options,
              bool trains) {
@@ -351,7 +416,7 @@ cutMiniBatch(const ExecutableGraph &graph, const CostModel &costs,
       tokensPerPair(graph, costs, options, trains, problem.rowTokens);
   if (!rule.takesShares) {
     DYNA_ASSIGN_OR_RETURN(MicroBatches cut, rule.cut(problem));
-    return sliceMicroBatches(std::move(cut), options.slices);
+    return sliceCut(graph, costs, std::move(cut), options, trains);
   }
   StageTables tables(graph, costs, options, trains, options.mostTokens());
   problem.seconds = [&](const Load &load) { return tables.slowest(load); };

@@ -31,6 +31,14 @@ cutMiniBatch(const ExecutableGraph &graph, const CostModel &costs,
              const std::vector<int64_t> &lengths, const PlanOptions &options,
              bool trains);
 
+/// Cuts micro-batches of whole samples into slices, as `options.slices` says. With `auto`
+/// they stay whole unless slices are faster by the clock of the schedule. Costs as one
+/// share of `cutMiniBatch`.
+StatusOr<std::vector<plan::MicroBatch>>
+sliceCut(const ExecutableGraph &graph, const CostModel &costs,
+         std::vector<plan::MicroBatch> microBatches, const PlanOptions &options,
+         bool trains);
+
 /// Tokens of the longest sample that `options` and the model allow.
 int64_t longestSample(const Model &model, const PlanOptions &options);
 

@@ -7,6 +7,7 @@
 #include "runtime/plan/program/Bundles.h"
 #include "runtime/planner/cut/SliceMicroBatches.h"
 #include "runtime/planner/estimate/StageCosts.h"
+#include "runtime/planner/graph/ChooseSlices.h"
 #include "runtime/planner/graph/PlanCandidates.h"
 #include "runtime/planner/order/GraphLinks.h"
 #include "runtime/planner/write/ProgramWriter.h"
@@ -76,8 +77,8 @@ PipelineProblem evenStages(const ExecutableGraph &graph, size_t microBatches,
 /// so one of them is tried.
 class Largest {
 public:
-  Largest(const PlanWriter &writer, const PlanOptions &options)
-      : writer_(writer), graph_(writer.graph()), options_(options),
+  explicit Largest(const PlanWriter &writer)
+      : writer_(writer), graph_(writer.graph()),
         ofReplica_(graph_.ranksPerReplica(), 0) {}
 
   Status take(const plan::Plan &plan) {
@@ -115,8 +116,8 @@ public:
   /// their order depends on nothing but whether others follow (the last one
   /// starts the reductions, which come in between), so that two stand for all:
   /// whatever the plan, its sequential form fits.
-  Status takeSequential(bool training) {
-    const PlanOptions sequential = lastResort(options_);
+  Status takeSequential(const PlanOptions &options, bool training) {
+    const PlanOptions sequential = lastResort(options);
     for (int count = 1; count <= 3; ++count)
       for (bool trains : {false, true})
         if (training || !trains)
@@ -228,19 +229,34 @@ private:
 
   const PlanWriter &writer_;
   const ExecutableGraph &graph_;
-  const PlanOptions &options_;
   std::vector<int64_t> ofReplica_;
 };
 
 } // namespace
+
+/// Cuts that stand for all that the planner may choose: whole micro-batches, and slices
+/// with the stores that these need.
+static std::vector<PlanOptions> withFixedSlices(const PlanWriter &writer,
+                                                const PlanOptions &options) {
+  std::vector<PlanOptions> all = {options};
+  if (options.slices.policy == SlicePolicy::None)
+    return all;
+  all[0].slices = {};
+  if (!checkSliceable(writer.graph().model(), options.batching).isOk())
+    return all;
+  all.push_back(all[0]);
+  all[1].slices.count = std::min<int64_t>(4, options.mostTokens());
+  return all;
+}
 
 StatusOr<std::vector<int64_t>> leastDynamicBytes(const PlanWriter &writer,
                                                  const PlanOptions &options,
                                                  bool training) {
   DYNA_RETURN_IF_ERROR(
       checkOptions(writer.graph().model(), writer.graph().ranks(), options));
-  Largest largest(writer, options);
-  DYNA_RETURN_IF_ERROR(largest.takeSequential(training));
+  Largest largest(writer);
+  for (const PlanOptions &fixed : withFixedSlices(writer, options))
+    DYNA_RETURN_IF_ERROR(largest.takeSequential(fixed, training));
   return largest.ofRanks();
 }
 
@@ -249,13 +265,15 @@ StatusOr<std::vector<int64_t>> largestDynamicBytes(const PlanWriter &writer,
                                                    bool training) {
   DYNA_RETURN_IF_ERROR(
       checkOptions(writer.graph().model(), writer.graph().ranks(), options));
-  Largest largest(writer, options);
-  DYNA_RETURN_IF_ERROR(largest.takeSequential(training));
-  // What else is tried makes that form rare.
-  DYNA_RETURN_IF_ERROR(largest.takeEvaluation(options));
-  if (training)
-    for (const PlanChoice &tried : withSimpleOrders(writer, options))
-      DYNA_RETURN_IF_ERROR(largest.takeTraining(tried));
+  Largest largest(writer);
+  for (const PlanOptions &fixed : withFixedSlices(writer, options)) {
+    DYNA_RETURN_IF_ERROR(largest.takeSequential(fixed, training));
+    // What else is tried makes that form rare.
+    DYNA_RETURN_IF_ERROR(largest.takeEvaluation(fixed));
+    if (training)
+      for (const PlanChoice &tried : withSimpleOrders(writer, fixed))
+        DYNA_RETURN_IF_ERROR(largest.takeTraining(tried));
+  }
   return largest.ofRanks();
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/planner/estimate/StageCosts.h"
 #include "runtime/planner/estimate/StageMemory.h"
 #include "runtime/planner/graph/ChooseRecompute.h"
+#include "runtime/planner/graph/ChooseSlices.h"
 #include "runtime/planner/graph/CutMiniBatch.h"
 #include "runtime/sim/PlanTimes.h"
 
@@ -19,38 +20,15 @@
 
 namespace dyna {
 
-/// Slices need attention that looks back alone, and code that keeps what it looks at.
 static Status checkSlices(const Model &model, const PlanOptions &options) {
-  if (!options.slices.any())
+  if (!options.slices.any() || options.slices.policy == SlicePolicy::Auto)
     return Status::ok();
   if (options.slices.count > options.mostTokens())
     return Status::invalidArgument(formatText(
         "--slices asks for %d slices, but a micro-batch has %d tokens "
         "at most",
         options.slices.count, options.mostTokens()));
-  if (ruleOf(options.batching).pads)
-    return Status::invalidArgument(formatText(
-        "--slices cuts micro-batches without padding, but those of '%s' are "
-        "padded: use --micro-batches %s",
-        ruleOf(options.batching).name, batchingNames().front()));
-  if (model.manifest().target() == "cuda")
-    return Status::invalidArgument(
-        "--slices works on the host alone: the attention of CUDA devices does "
-        "not read keys of earlier slices yet; use --slices none");
-  for (const plan::LayerKind &kind : model.manifest().kinds()) {
-    if (looksBehind(kind))
-      return Status::invalidArgument(
-          formatText("--slices needs causal attention, but '%s' has attention "
-                     "that looks at "
-                     "later tokens; use --slices none",
-                     kind.name()));
-    if (kind.attention_flops_per_pair() > 0 && kind.key_bytes() == 0)
-      return Status::invalidArgument(formatText(
-          "--slices needs a store for the keys of '%s', which the binary was "
-          "compiled without; compile the model again",
-          kind.name()));
-  }
-  return Status::ok();
+  return checkSliceable(model, options.batching);
 }
 
 Status checkOptions(const Model &model, int ranks, const PlanOptions &options) {

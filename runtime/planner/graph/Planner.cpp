@@ -4,8 +4,11 @@
 
 #include "runtime/planner/graph/Planner.h"
 
+#include "runtime/base/Text.h"
 #include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/plan/program/Bundles.h"
 #include "runtime/planner/estimate/StageCosts.h"
+#include "runtime/planner/graph/CutMiniBatch.h"
 #include "runtime/planner/graph/LargestPlans.h"
 #include "runtime/planner/graph/PlanCandidates.h"
 #include "runtime/planner/write/ComputeOrder.h"
@@ -37,6 +40,21 @@ StatusOr<plan::Plan> Planner::cut(const std::vector<int64_t> &lengths,
   cut.plan.ranks.assign(graph_.ranks(), {});
   cut.plan.fallback.clear();
   return std::move(cut.plan);
+}
+
+StatusOr<plan::Plan> Planner::slice(plan::Plan plan, const PlanOptions &options,
+                                    bool trains) const {
+  DYNA_RETURN_IF_ERROR(checkOptions(graph_.model(), graph_.ranks(), options));
+  for (int m = 0; m < plan.microBatchCount(); ++m)
+    if (continuesSample(plan.microBatches[m]))
+      return Status::invalidArgument(formatText(
+          "micro-batch %d begins inside a sample: slices are cut from whole "
+          "samples",
+          m));
+  DYNA_ASSIGN_OR_RETURN(
+      plan.microBatches,
+      sliceCut(graph_, costs_, std::move(plan.microBatches), options, trains));
+  return plan;
 }
 
 StatusOr<plan::Plan> Planner::schedule(plan::Plan plan,
@@ -101,11 +119,21 @@ Planner::expect(const plan::Plan &plan, const PlanOptions &options) const {
 StatusOr<plan::Plan> Planner::training(const std::vector<int64_t> &lengths,
                                        int64_t targetTokens,
                                        const PlanOptions &options) const {
-  DYNA_ASSIGN_OR_RETURN(PlanCut cut, cutStep(writer(), lengths, targetTokens,
-                                             options, /*trains=*/true));
-  return cut.isComplete
-             ? std::move(cut.plan)
-             : completePlan(writer(), cut.plan, options, /*trains=*/true);
+  auto plan = [&](const PlanOptions &fixed) -> StatusOr<plan::Plan> {
+    DYNA_ASSIGN_OR_RETURN(PlanCut cut, cutStep(writer(), lengths, targetTokens,
+                                               fixed, /*trains=*/true));
+    return cut.isComplete
+               ? std::move(cut.plan)
+               : completePlan(writer(), cut.plan, fixed, /*trains=*/true);
+  };
+  auto made = plan(options);
+  if (options.slices.policy != SlicePolicy::Auto ||
+      made.status().code() != StatusCode::ResourceExhausted)
+    return made;
+  // Regions have room for whole micro-batches, and for slices as a rule.
+  PlanOptions whole = options;
+  whole.slices = {};
+  return plan(whole);
 }
 
 StatusOr<double> Planner::estimateStep(const std::vector<int64_t> &lengths,

@@ -70,6 +70,10 @@ public:
   StatusOr<plan::Plan> cut(const std::vector<int64_t> &lengths,
                            int64_t targetTokens, const PlanOptions &options,
                            bool trains) const;
+  /// Replaces micro-batches of whole samples by their slices, as `options.slices` says.
+  /// Fails with InvalidArgument if some are sliced already, or cannot be.
+  StatusOr<plan::Plan> slice(plan::Plan plan, const PlanOptions &options,
+                             bool trains) const;
   /// Programs that compute and exchange nothing, in the order of the schedule that
   /// fits the limits; `fallback` where it is another than asked for. Of `plan`,
   /// which P1 and P2 hold for, only the micro-batches count.

@@ -5,10 +5,10 @@
 #ifndef DYNA_RUNTIME_PLANNER_PLANOPTIONS_H
 #define DYNA_RUNTIME_PLANNER_PLANOPTIONS_H
 
+#include "runtime/planner/cut/SliceChoice.h"
 #include "runtime/planner/cut/batching/Batchings.h"
 #include "runtime/planner/order/schedules/Schedules.h"
 #include "runtime/planner/request/RecomputeModes.h"
-#include "runtime/planner/request/SliceChoice.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -7,10 +7,10 @@
 #include "runtime/base/ParseBytes.h"
 #include "runtime/base/Text.h"
 #include "runtime/plan/model/Bytes.h"
+#include "runtime/planner/cut/SliceChoice.h"
 #include "runtime/planner/cut/batching/Batchings.h"
 #include "runtime/planner/order/schedules/Schedules.h"
 #include "runtime/planner/request/RecomputeModes.h"
-#include "runtime/planner/request/SliceChoice.h"
 
 #include <algorithm>
 #include <cctype>
@@ -77,10 +77,12 @@ std::vector<PlanningWord> requestWords() {
        "Compute weight gradients apart from input gradients", "",
        &V::splitBackward},
       {Word::Slices, "slices", WordKind::Slices, "SLICES",
-       "Token slices in which a micro-batch passes the pipeline: none, a "
-       "number "
-       "of equal slices, or tokens of slices as in 2048+1024+512, of which the "
-       "last repeats",
+       "Token slices in which a micro-batch passes the pipeline: none; auto, "
+       "where costs find them worth it; exact, the best cut for equal stages; "
+       "a "
+       "number of equal slices; tokens of slices as in 2048+1024+512, of which "
+       "the last repeats; or the cut of a published system: terapipe, "
+       "terapipe-code, uniform:N, seq1f1b:N, chunkflow:TOKENS",
        "none", &V::slices},
       {Word::Recompute, "recompute", WordKind::Modes, "MODE",
        "Recomputation: none, selective or full, one mode for each layer as in "

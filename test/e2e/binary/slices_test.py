@@ -2,6 +2,8 @@
 # Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Token slices train to the numbers of one rank that has whole samples; what cannot be sliced is refused."""
 
+import json
+
 import common
 import slices_common as slices
 import strategies_common as strategies
@@ -23,6 +25,27 @@ class SlicesTest(slices.SlicesTest):
         self.assertGreater(counts[1], 3 * counts[0])
         self.assertLessEqual(counts[1], 4 * counts[0])
         self.assertEqual(models[1], models[2])
+
+
+    def test_work_is_that_of_whole_samples(self):
+        """No slice computes a product twice: flops are counted where the work is done, and equal the manifest's."""
+        for text in ("dp=1,tp=1,pp=2", "dp=1,tp=2,pp=1,sp=1"):
+            for family in ("gpt2", "llama"):
+                degrees = dict(part.split("=") for part in text.split(","))
+                case = strategies.Case(family, int(degrees["dp"]), int(degrees["tp"]), int(degrees["pp"]), 0,
+                                       int(degrees.get("sp", 0)), "none")
+                flops, sent = [], []
+                for number, flags in enumerate(([], ["--slices=5"])):
+                    stem = self.runs / f"work-{case.label}-{number}"
+                    counts = stem.with_suffix(".counts")
+                    strategies.train(strategies.program(family), self.corpus, case, stem, f"--counts={counts}", *flags)
+                    ranks = json.loads(counts.read_text())["ranks"]
+                    for rank in ranks:
+                        self.assertEqual(rank["matrix_flops"], rank["formula_flops"])
+                    flops.append([rank["matrix_flops"] for rank in ranks])
+                    sent.append([rank["messages"]["bytes"] for rank in ranks])
+                self.assertEqual(flops[0], flops[1])
+                self.assertEqual(sent[0], sent[1])
 
 
 class BadInputTest(common.BinaryTest):

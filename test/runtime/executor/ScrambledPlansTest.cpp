@@ -237,8 +237,12 @@ protected:
       return trains ? *planner.training(lengths, batches[0].targets, options)
                     : *planner.evaluation(lengths, batches[0].targets, options);
     };
-    plan::Plan plan = planOf(randomOptions(chooser));
-    plan::Plan other = planOf(randomOptions(chooser));
+    PlanOptions first = randomOptions(chooser), second = randomOptions(chooser);
+    // Both have the same micro-batches: whole samples, or the same slices.
+    first.slices.count = second.slices.count =
+        seed % 3 == 1 ? 2 + static_cast<int64_t>(seed / 3 % 3) : 0;
+    plan::Plan plan = planOf(first);
+    plan::Plan other = planOf(second);
     VerifyOptions limits;
     limits.limits.assign(graph.ranks(), enough);
     limits.targets = batches[0].targets;

@@ -59,8 +59,11 @@ public:
     return static_cast<int>(random_() % static_cast<uint64_t>(count));
   }
 
-  /// Changes some ranks' programs, or one in all of its ranks' programs.
+  /// Changes some ranks' programs, or one in all of its ranks' programs, or which tokens
+  /// the slices of a sample have.
   void change(plan::Plan &plan) {
+    if (moveBorder(plan))
+      return;
     int rank = below(graph_.ranks());
     std::vector<int> ranks = {rank};
     ExecutableGraph::Place place = graph_.placeOf(rank);
@@ -114,6 +117,28 @@ public:
 
 private:
   using List = std::vector<Instruction>;
+
+  /// Moves a border between two slices, in one change of eight. Both slices change, or
+  /// one alone.
+  bool moveBorder(plan::Plan &plan) {
+    std::vector<plan::Segment *> behind;
+    for (plan::MicroBatch &microBatch : plan.microBatches)
+      for (plan::Segment &segment : microBatch.segments)
+        if (segment.begin > 0)
+          behind.push_back(&segment);
+    if (behind.empty() || below(8) > 0)
+      return false;
+    plan::Segment &slice = *behind[below(behind.size())];
+    const int by = below(5) - 2;
+    for (plan::MicroBatch &microBatch : plan.microBatches)
+      for (plan::Segment &before : microBatch.segments)
+        if (before.sample == slice.sample && below(8) > 0 &&
+            before.begin + before.length == slice.begin)
+          before.length += by;
+    slice.begin += by;
+    slice.length -= by;
+    return true;
+  }
 
   void moveRange(List &list, int begin, int count, int to) {
     List part(list.begin() + begin, list.begin() + begin + count);

@@ -46,6 +46,7 @@ struct StrategyCase {
   bool (*stops)() = nullptr; ///< ExecutorOptions'
   /// TinyOptions'; with them every hidden size is the width.
   std::vector<std::array<int, 3>> shares = {};
+  std::string slices = "none"; ///< text for `parseSlices`
 };
 
 inline void PrintTo(const StrategyCase &test, std::ostream *out) {
@@ -58,6 +59,8 @@ inline void PrintTo(const StrategyCase &test, std::ostream *out) {
     *out << " " << ruleOf(test.batching).name;
   if (test.shuffle)
     *out << " shuffle " << test.shuffle;
+  if (test.slices != "none")
+    *out << " slices " << test.slices;
   for (const auto &[w1, b1, w2] : test.shares)
     *out << " (" << w1 << " " << b1 << " " << w2 << ")";
 }
@@ -76,6 +79,7 @@ inline PlanOptions planOptions(const StrategyCase &test) {
   options.batching = test.batching;
   options.recompute = {test.recompute};
   options.splitBackward = test.splitBackward;
+  options.slices = *parseSlices(test.slices);
   return options;
 }
 
@@ -116,6 +120,7 @@ inline Outcome runOneRank(const StrategyCase &test) {
   PlanOptions options = planOptions(test);
   options.schedule = Schedule::GPipe;
   options.batching = Batching::Tokens;
+  options.slices = {};
   TinyRun run(options, tinyOptions(test));
   Outcome outcome;
   for (int s = 0; s < test.steps; ++s) {

@@ -151,6 +151,32 @@ std::vector<StrategyCase> nestedTies() {
 INSTANTIATE_TEST_SUITE_P(NestedTies, StrategyRunTest,
                          testing::ValuesIn(nestedTies()));
 
+/// Slices of all sizes, under every schedule, in the order of the plan and in others
+/// that the verifier accepts.
+std::vector<StrategyCase> slicedPlans() {
+  std::vector<StrategyCase> cases;
+  const char *const strategies[] = {"dp=1", "pp=2,layers=3+2", "dp=2,zero=1",
+                                    "dp=2,pp=3,layers=2+1+2,zero=1"};
+  const char *const slices[] = {"2", "5", "1+3", "17"};
+  uint64_t turn = 0;
+  for (const char *strategy : strategies)
+    for (Schedule schedule : allSchedules())
+      for (bool split : {false, true}) {
+        StrategyCase test{strategy, schedule};
+        test.recompute = static_cast<plan::Recompute>(turn % 3);
+        test.splitBackward = split;
+        test.slices = slices[turn % 4];
+        test.compute = turn % 7 == 6 ? plan::BF16 : plan::F64;
+        test.shuffle = turn % 3 == 2 ? 500 + turn : 0;
+        ++turn;
+        cases.push_back(test);
+      }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(SlicedPlans, StrategyRunTest,
+                         testing::ValuesIn(slicedPlans()));
+
 /// The verifier's word is enough: whatever order it accepts computes the same,
 /// touches no memory that it should not, and ends.
 std::vector<StrategyCase> shuffledPlans() {

@@ -69,6 +69,8 @@ void addBlock(plan::LayerKind *kind, const TinyOptions &options) {
     kind->mutable_roles(role)->mutable_workspace()->set_tq(e * (W + H));
   for (int role : {DYNA_ROLE_BACKWARD_INPUT, DYNA_ROLE_BACKWARD_WEIGHT})
     kind->mutable_roles(role)->mutable_workspace()->set_tq(e * W);
+  kind->set_key_bytes(e * W);
+  kind->set_key_gradient_bytes((type == plan::F64 ? 8 : 4) * W);
   kind->set_flops_per_token(4 * W * H);
   for (auto [role, products] :
        {std::pair(DYNA_ROLE_EVALUATE, 2), std::pair(DYNA_ROLE_FORWARD, 2),

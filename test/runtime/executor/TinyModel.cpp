@@ -150,16 +150,61 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
                : 1 / (1 - tinyDropout);
   }
 
-  static void mixRows(const dyna_segments *segments, const C *x, C *u) {
+  /// Row of the sample's first token in the bundle's store; -1: a whole sample.
+  static int64_t storeRow(const dyna_segments *segments,
+                          const dyna_segment &segment) {
+    return segments->stored > 0 && segment.kv_begin >= segments->tkv
+               ? segment.kv_begin - segments->tkv
+               : -1;
+  }
+
+  /// The mean of a row and all before it in its sample: attention of a kind.
+  static void mixRows(const dyna_segments *segments, const dyna_saved *saved,
+                      const C *x, C *u) {
     for (int64_t s = 0; s < segments->count; ++s) {
       const dyna_segment &segment = segments->data[s];
+      const int64_t row = storeRow(segments, segment);
+      const int64_t first = segment.position0;
       double sums[W] = {};
+      if (row >= 0) {
+        C *store = static_cast<C *>(saved->keys) + row * W;
+        std::memcpy(store + first * W, x + segment.q_begin * W,
+                    sizeof(C) * segment.q_len * W);
+        for (int64_t i = 0; i < first; ++i)
+          for (int64_t w = 0; w < W; ++w)
+            sums[w] += store[i * W + w];
+      }
       for (int64_t i = 0; i < segment.q_len; ++i)
         for (int64_t w = 0; w < W; ++w) {
           int64_t at = (segment.q_begin + i) * W + w;
           sums[w] += x[at];
-          u[at] = x[at] + 0.5 * sums[w] / static_cast<double>(i + 1);
+          u[at] = x[at] + 0.5 * sums[w] / static_cast<double>(first + i + 1);
         }
+    }
+  }
+
+  /// From the gradient of the mixed rows to that of the rows. A slice adds to the sums
+  /// of earlier tokens, and takes what later slices have added to its own.
+  static void unmixRows(const dyna_segments *segments, const dyna_saved *saved,
+                        const C *du, C *dx) {
+    for (int64_t s = 0; s < segments->count; ++s) {
+      const dyna_segment &segment = segments->data[s];
+      const int64_t row = storeRow(segments, segment);
+      const int64_t first = segment.position0;
+      M *store =
+          row < 0 ? nullptr : static_cast<M *>(saved->key_gradients) + row * W;
+      double sums[W] = {};
+      for (int64_t i = segment.q_len - 1; i >= 0; --i)
+        for (int64_t w = 0; w < W; ++w) {
+          int64_t at = (segment.q_begin + i) * W + w;
+          sums[w] += 0.5 * du[at] / static_cast<double>(first + i + 1);
+          dx[at] =
+              du[at] + sums[w] +
+              (store ? static_cast<double>(store[(first + i) * W + w]) : 0);
+        }
+      for (int64_t i = 0; store && i < first; ++i)
+        for (int64_t w = 0; w < W; ++w)
+          store[i * W + w] += sums[w];
     }
   }
 
@@ -217,7 +262,7 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
     C *x = compute(in[0]), *scratch = static_cast<C *>(workspace);
     if (dyna_status status = gather(context, segments, x, scratch))
       return status;
-    mixRows(segments, x, tiers.u);
+    mixRows(segments, saved, x, tiers.u);
     hidden(context, params, tq, tiers.u, tiers.h);
     activate(context, segments, true, tiers.h, tiers.a);
     if (dyna_status status = project(context, params, segments, compute(in[0]),
@@ -229,7 +274,7 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
 
   static dyna_status
   evaluateBlock(dyna_context *context, const dyna_tensor *params,
-                const dyna_tensor *, const dyna_saved *, void *workspace,
+                const dyna_tensor *, const dyna_saved *saved, void *workspace,
                 const dyna_segments *segments, const dyna_tensor *in,
                 const dyna_tensor *out) {
     int64_t rows = dyna_round_rows(segments->tq);
@@ -238,7 +283,7 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
     C *x = compute(in[0]), *scratch = h + rows * H;
     if (dyna_status status = gather(context, segments, x, scratch))
       return status;
-    mixRows(segments, x, u);
+    mixRows(segments, saved, x, u);
     hidden(context, params, segments->tq, u, h);
     activate(context, segments, false, h, h);
     return project(context, params, segments, compute(in[0]), h, scratch,
@@ -255,7 +300,7 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
     if (dyna_status status =
             gather(context, segments, x, static_cast<C *>(workspace)))
       return status;
-    mixRows(segments, x, tiers.u);
+    mixRows(segments, saved, x, tiers.u);
     activate(context, segments, true, tiers.h, tiers.a);
     return DYNA_OK;
   }
@@ -271,7 +316,7 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
     if (dyna_status status =
             gather(context, segments, x, static_cast<C *>(workspace)))
       return status;
-    mixRows(segments, x, tiers.u);
+    mixRows(segments, saved, x, tiers.u);
     hidden(context, params, segments->tq, tiers.u, tiers.h);
     activate(context, segments, true, tiers.h, tiers.a);
     return DYNA_OK;
@@ -280,7 +325,7 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
   /// dh into `dh`, and into `dx` what this rank's features add to the gradient
   /// of x beside dy; `du` is scratch.
   static void inputGradient(dyna_context *context, const dyna_tensor *params,
-                            const BlockTiers &tiers,
+                            const BlockTiers &tiers, const dyna_saved *saved,
                             const dyna_segments *segments, const C *dy, C *dh,
                             C *du, C *dx) {
     Part part(context, H);
@@ -301,29 +346,21 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
         du[t * W + w] = sum;
       }
     }
-    for (int64_t s = 0; s < segments->count; ++s) {
-      const dyna_segment &segment = segments->data[s];
-      double sums[W] = {};
-      for (int64_t i = segment.q_len - 1; i >= 0; --i)
-        for (int64_t w = 0; w < W; ++w) {
-          int64_t at = (segment.q_begin + i) * W + w;
-          sums[w] += 0.5 * du[at] / static_cast<double>(i + 1);
-          dx[at] = du[at] + sums[w];
-        }
-    }
+    unmixRows(segments, saved, du, dx);
   }
 
   /// The gradients of the hidden features and of x. `dy` becomes that of all
   /// rows, `scratch` has room for du and, with SP, twice as much.
   static dyna_status propagate(dyna_context *context, const dyna_tensor *params,
-                               const BlockTiers &tiers,
+                               const BlockTiers &tiers, const dyna_saved *saved,
                                const dyna_segments *segments, C *&dy, C *dh,
                                C *scratch, C *dx) {
     int64_t elements = dyna_round_rows(segments->tq) * W;
     C *local = dy, *summand = SP ? scratch + 2 * elements : dx;
     if (dyna_status status = gather(context, segments, dy, scratch + elements))
       return status;
-    inputGradient(context, params, tiers, segments, dy, dh, scratch, summand);
+    inputGradient(context, params, tiers, saved, segments, dy, dh, scratch,
+                  summand);
     if (dyna_status status = reduce(context, segments, summand, dx))
       return status;
     for (int64_t i = 0; i < rowsHere(context, segments) * W; ++i)
@@ -354,7 +391,7 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
     BlockTiers tiers(*saved, segments->tq);
     C *dh = static_cast<C *>(workspace), *dy = compute(in[0]);
     if (dyna_status status =
-            propagate(context, params, tiers, segments, dy, dh,
+            propagate(context, params, tiers, saved, segments, dy, dh,
                       dh + dyna_round_rows(segments->tq) * H, compute(out[0])))
       return status;
     weightGradient(context, grads, tiers, segments->tq, dy, dh);
@@ -372,7 +409,7 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
     BlockTiers tiers(*saved, segments->tq);
     C *dy = compute(in[0]);
     if (dyna_status status =
-            propagate(context, params, tiers, segments, dy, tiers.dh,
+            propagate(context, params, tiers, saved, segments, dy, tiers.dh,
                       static_cast<C *>(workspace), compute(out[0])))
       return status;
     std::memcpy(tiers.dy, dy, sizeof(C) * segments->tq * W);

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/request/SliceChoice.h"
+#include "runtime/planner/cut/SliceChoice.h"
 
 #include "runtime/base/Text.h"
 #include "runtime/plan/model/Bytes.h"
@@ -13,7 +13,7 @@ namespace dyna {
 
 std::vector<int64_t> SliceChoice::cut(int64_t tokens) const {
   std::vector<int64_t> slices;
-  if (!any() || tokens <= 0)
+  if (!isFixed() || tokens <= 0)
     return {tokens};
   if (count > 1) {
     const int64_t parts = std::min(count, tokens);
@@ -30,7 +30,7 @@ std::vector<int64_t> SliceChoice::cut(int64_t tokens) const {
 }
 
 int64_t SliceChoice::largest(int64_t tokens) const {
-  if (!any())
+  if (!isFixed())
     return tokens;
   if (count > 1)
     return (tokens + count - 1) / count;
@@ -48,15 +48,46 @@ static int64_t parseCount(const std::string &text) {
   return number <= maxMicroBatchTokens ? number : 0;
 }
 
+namespace {
+
+struct PolicyName {
+  const char *name;
+  SlicePolicy policy;
+  bool hasNumber;
+};
+constexpr PolicyName policies[] = {
+    {"auto", SlicePolicy::Auto, false},
+    {"exact", SlicePolicy::Exact, false},
+    {"terapipe", SlicePolicy::TeraPipe, false},
+    {"terapipe-code", SlicePolicy::TeraCode, false},
+    {"uniform", SlicePolicy::Uniform, true},
+    {"seq1f1b", SlicePolicy::Work, true},
+    {"chunkflow", SlicePolicy::Chunks, true},
+};
+
+} // namespace
+
 StatusOr<SliceChoice> parseSlices(const std::string &text) {
   SliceChoice choice;
   if (text == "none")
     return choice;
+  const size_t colon = text.find(':');
+  for (const PolicyName &row : policies)
+    if (text.substr(0, colon) == row.name &&
+        row.hasNumber == (colon != std::string::npos)) {
+      choice.policy = row.policy;
+      choice.number = row.hasNumber ? parseCount(text.substr(colon + 1)) : 0;
+      if (row.hasNumber == (choice.number > 0))
+        return choice;
+    }
   const auto refuse = [&] {
-    return Status::invalidArgument(
-        formatText("expects none, a number of equal slices from 1 to %d, or "
-                   "tokens of slices as in 2048+1024+512, but got '%s'",
-                   maxMicroBatchTokens, text));
+    return Status::invalidArgument(formatText(
+        "expects none, auto, exact, a number of equal slices from 1 to %d, "
+        "tokens of slices as in 2048+1024+512, or the cut of a published "
+        "system "
+        "(terapipe, terapipe-code, uniform:8, seq1f1b:8, chunkflow:2048), but "
+        "got '%s'",
+        maxMicroBatchTokens, text));
   };
   if (text.find('+') == std::string::npos) {
     choice.count = parseCount(text);
@@ -70,6 +101,19 @@ StatusOr<SliceChoice> parseSlices(const std::string &text) {
     begin = end + 1;
   }
   return choice;
+}
+
+std::string describeSlices(const SliceChoice &choice) {
+  for (const PolicyName &row : policies)
+    if (row.policy == choice.policy)
+      return row.hasNumber ? formatText("%s:%d", row.name, choice.number)
+                           : std::string(row.name);
+  if (choice.count > 1)
+    return std::to_string(choice.count);
+  std::string text;
+  for (int64_t length : choice.lengths)
+    text += (text.empty() ? "" : "+") + std::to_string(length);
+  return choice.lengths.size() == 1 ? text + "+" + text : text;
 }
 
 } // namespace dyna

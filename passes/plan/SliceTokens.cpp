@@ -1,0 +1,71 @@
+//===- SliceTokens.cpp - Micro-batches become token slices ----------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "passes/plan/PlanSteps.h"
+
+namespace mlir::dyna {
+#define GEN_PASS_DEF_SLICETOKENS
+#include "passes/plan/Passes.h.inc"
+} // namespace mlir::dyna
+
+using namespace mlir;
+using namespace mlir::dyna;
+
+namespace {
+
+struct SliceTokens : mlir::dyna::impl::SliceTokensBase<SliceTokens> {
+  using SliceTokensBase::SliceTokensBase;
+  SliceTokens() = default;
+  SliceTokens(const SliceTokens &other) : SliceTokensBase(other) {}
+
+  void runOnOperation() override {
+    if (failed(sliceAll()))
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult sliceAll() {
+    ModuleOp module = getOperation();
+    auto asked = words.read();
+    if (!asked.isOk())
+      return refuse(module, asked.status());
+    if (asked->slices.empty())
+      return module.emitError("slices are cut as 'slices' says: give it, as in "
+                              "--dyna-slice-tokens=slices=4");
+    FailureOr<::dyna::Model> model = modelOf(module);
+    if (failed(model))
+      return failure();
+    auto costModel = openCosts(*model, asked->costs, asked->cluster);
+    if (!costModel.isOk())
+      return refuse(module, costModel.status());
+    for (exec::PlanOp plan : llvm::to_vector(module.getOps<exec::PlanOp>()))
+      if (plan.isDraft() && !plan.hasPrograms() &&
+          failed(slice(plan, *model, *costModel, asked->slices)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult slice(exec::PlanOp op, const ::dyna::Model &model,
+                      const ::dyna::CostModel &costModel,
+                      const std::string &slices) {
+    FailureOr<PlanDraft> draft = readDraft(op, model);
+    if (failed(draft))
+      return failure();
+    ::dyna::PlanOptions &options = draft->options;
+    options.slices = *::dyna::parseSlices(slices); // `words` checked it
+    ::dyna::Planner planner(draft->graph, costModel);
+    auto sliced =
+        planner.slice(std::move(draft->plan), options, !draft->evaluate);
+    if (!sliced.isOk())
+      return refuse(op, sliced.status());
+    draft->plan = *std::move(sliced);
+    return replacePlan(op, std::move(*draft), /*isComplete=*/false);
+  }
+
+  WordOptions words{
+      *this,
+      {::dyna::Word::Slices, ::dyna::Word::Costs, ::dyna::Word::Cluster}};
+};
+
+} // namespace

@@ -1,0 +1,47 @@
+//===- ChooseSlices.h - Slices that costs find worth it ---------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_CHOOSESLICES_H
+#define DYNA_RUNTIME_PLANNER_CHOOSESLICES_H
+
+#include "runtime/planner/cut/SliceChoice.h"
+#include "runtime/planner/cut/batching/Batchings.h"
+#include "runtime/planner/estimate/StageTables.h"
+
+#include <vector>
+
+namespace dyna {
+
+/// Fails, with what to do, if micro-batches of the model cannot be cut into slices: they
+/// are padded, attention is not causal, or its code does not keep keys for slices.
+Status checkSliceable(const Model &model, Batching batching);
+
+/// Returns cuts of these micro-batches into slices that may be faster, for `--slices
+/// auto`. Who calls compares them by the clock of their schedule, and with the
+/// micro-batches as they are.
+///
+/// - The exact program of TeraPipe (slice/SliceTokens.h), for each replica. Its costs
+///   are those of the slowest stage. Micro-batches of one sample are sliced; others
+///   are whole. Slices are multiples of 1/64 of the longest sample, and of the rows that
+///   memory is rounded to.
+/// - Equal slices, 2, 4, 8 ... up to twice the number of stages. A micro-batch of
+///   several samples is sliced too. They serve stages that differ, and schedules that
+///   do not run all forwards first.
+///
+/// None has slices smaller than the rows that memory is rounded to. Returns nothing for
+/// one stage. Fails only as `sliceTokens` does.
+StatusOr<std::vector<MicroBatches>>
+slicesByCost(const MicroBatches &microBatches, const StageTables &tables,
+             int replicas);
+
+/// Returns the cut of a policy other than `None` and `Auto`. Micro-batches of several
+/// samples stay whole; ChunkFlow makes its own. Fails as the function of the policy does
+/// (slice/SliceTokens.h, slice/SliceBaselines.h).
+StatusOr<MicroBatches> slicesByPolicy(const MicroBatches &microBatches,
+                                      const StageTables &tables, int replicas,
+                                      const SliceChoice &choice);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_CHOOSESLICES_H

@@ -39,7 +39,6 @@ StatusOr<MappedFile> MappedFile::open(const std::string &path) {
   }
   result.data_ = data;
   result.lost_ = LostPages(data, result.size_);
-  result.descriptor_ = file.release();
   return result;
 }
 
@@ -82,26 +81,19 @@ Status WatchedFile::checkUnchanged() const {
   return dyna::checkUnchanged(path, facts, factsOf(now));
 }
 
-StatusOr<FileFacts> MappedFile::factsNow() const {
-  struct stat facts;
-  if (descriptor_ < 0)
-    return facts_;
-  if (::fstat(descriptor_, &facts) != 0)
-    return fileFailure("look at", path_, errno);
-  return factsOf(facts);
-}
-
 Status MappedFile::checkReadable() const {
-  DYNA_ASSIGN_OR_RETURN(FileFacts now, factsNow());
+  struct stat now;
+  const bool isThere = data_ && ::stat(path_.c_str(), &now) == 0;
   // A file that has lost its end says so itself.
-  if (now.bytes < facts_.bytes)
-    return dyna::checkUnchanged(path_, facts_, now);
+  if (isThere && factsOf(now).bytes < facts_.bytes)
+    return dyna::checkUnchanged(path_, facts_, factsOf(now));
   return lost_.any() ? fileFailure("read", path_, EIO) : Status::ok();
 }
 
 Status MappedFile::checkUnchanged() const {
-  DYNA_ASSIGN_OR_RETURN(FileFacts now, factsNow());
-  DYNA_RETURN_IF_ERROR(dyna::checkUnchanged(path_, facts_, now));
+  if (!data_)
+    return Status::ok();
+  DYNA_RETURN_IF_ERROR(watched().checkUnchanged());
   return lost_.any() ? fileFailure("read", path_, EIO) : Status::ok();
 }
 
@@ -113,8 +105,7 @@ void MappedFile::dropPages() const {
 MappedFile::MappedFile(MappedFile &&other) noexcept
     : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)), facts_(other.facts_),
-      lost_(std::move(other.lost_)),
-      descriptor_(std::exchange(other.descriptor_, -1)) {}
+      lost_(std::move(other.lost_)) {}
 
 MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
   std::swap(path_, other.path_);
@@ -122,7 +113,6 @@ MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
   std::swap(size_, other.size_);
   std::swap(facts_, other.facts_);
   std::swap(lost_, other.lost_);
-  std::swap(descriptor_, other.descriptor_);
   return *this;
 }
 
@@ -130,8 +120,6 @@ MappedFile::~MappedFile() {
   lost_ = LostPages();
   if (data_)
     ::munmap(data_, size_);
-  if (descriptor_ >= 0)
-    ::close(descriptor_);
 }
 
 Status dyna::readPart(const std::string &path, const FileFacts &facts,

@@ -54,9 +54,10 @@ struct WatchedFile {
   Status checkUnchanged() const;
 };
 
-/// A regular file mapped read-only. The mapping ends with the object. Where a
-/// page cannot be read, because somebody has shortened the file or the disk has
-/// failed, the bytes are zeros: whoever reads calls one of the checks behind it.
+/// A regular file mapped read-only. The mapping ends with the object, and holds no
+/// descriptor, so that any number of files can be mapped. A page may be lost, because
+/// somebody has shortened the file or the disk has failed. Its bytes are zeros then:
+/// whoever reads calls one of the checks behind it.
 class MappedFile {
 public:
   static StatusOr<MappedFile> open(const std::string &path);
@@ -72,10 +73,10 @@ public:
     return {static_cast<const char *>(data_), size_};
   }
   const std::string &path() const { return path_; }
-  /// Fails if a page that was read could not be, or if the file is shorter than
-  /// it was when it was mapped.
+  /// Fails if a page that was read could not be, or if the file at the path is shorter
+  /// than it was when it was mapped. It may have been removed.
   Status checkReadable() const;
-  /// Fails if the file is not as it was when it was mapped.
+  /// Fails if the file at the path is not as it was when it was mapped.
   Status checkUnchanged() const;
   /// The file without its mapping.
   WatchedFile watched() const { return {path_, facts_}; }
@@ -83,14 +84,11 @@ public:
   void dropPages() const;
 
 private:
-  StatusOr<FileFacts> factsNow() const;
-
   std::string path_;
   void *data_ = nullptr;
   size_t size_ = 0;
   FileFacts facts_;
   LostPages lost_;
-  int descriptor_ = -1; ///< open as long as the mapping
 };
 
 /// Whether `path` names something; false also where it cannot be looked at.

@@ -91,6 +91,11 @@ public:
     size_t part = find(index);
     return parts_[part]->readTokens(index - begins_[part], begin, end, tokens);
   }
+  Status readIgnored(int64_t index,
+                     std::vector<DocumentRange> &ranges) const override {
+    size_t part = find(index);
+    return parts_[part]->readIgnored(index - begins_[part], ranges);
+  }
   std::string describe(int64_t index) const override {
     size_t part = find(index);
     return parts_[part]->describe(index - begins_[part]);
@@ -140,6 +145,10 @@ public:
   Status readTokens(int64_t index, int64_t begin, int64_t end,
                     std::vector<int32_t> &tokens) const override {
     return all_->readTokens(order_(begin_ + index), begin, end, tokens);
+  }
+  Status readIgnored(int64_t index,
+                     std::vector<DocumentRange> &ranges) const override {
+    return all_->readIgnored(order_(begin_ + index), ranges);
   }
   std::string describe(int64_t index) const override {
     return all_->describe(order_(begin_ + index));

@@ -50,7 +50,18 @@ struct Document {
 struct DocumentShape {
   int64_t tokens = 0;
   int64_t firstTarget = 1; ///< as in Document
+  /// Tokens behind the first target are no targets (`Dataset::readIgnored`).
+  bool hasIgnored = false;
 };
+
+/// Tokens [begin, end) of a document.
+struct DocumentRange {
+  int64_t begin, end;
+};
+
+inline bool operator==(const DocumentRange &a, const DocumentRange &b) {
+  return a.begin == b.begin && a.end == b.end;
+}
 
 /// All functions may be called from several threads at once. A document is
 /// given by its index, 0 <= index < size().
@@ -66,6 +77,13 @@ public:
   /// has changed.
   virtual Status readTokens(int64_t index, int64_t begin, int64_t end,
                             std::vector<int32_t> &tokens) const = 0;
+  /// Appends the ranges behind a document's first target that are no targets, in
+  /// order, as what a user says between two answers.
+  virtual Status readIgnored(int64_t index,
+                             std::vector<DocumentRange> &ranges) const {
+    (void)index, (void)ranges;
+    return Status::ok();
+  }
   /// Where a document comes from, for messages: "corpus.jsonl:12".
   virtual std::string describe(int64_t index) const = 0;
   /// A hash of the documents' lengths, order and contents, the same on every
@@ -86,6 +104,14 @@ public:
 
 using DatasetPointer = std::shared_ptr<const Dataset>;
 
+/// Names of the members of a line of JSON, by the part that they make of a document
+/// (LineFields.h).
+struct LineFields {
+  std::vector<std::string> text = {"text"}, input = {"input"},
+                           target = {"target"}, messages = {"messages"};
+  bool isGiven = false; ///< by the user, who means one form
+};
+
 struct DataOptions {
   /// Entries of the model's vocabulary; every token id is below it.
   int64_t vocabulary = 257;
@@ -94,6 +120,7 @@ struct DataOptions {
   /// Lines of JSON that may be left out as they cannot be read, of all files
   /// together.
   int64_t skipBadLines = 0;
+  LineFields fields;
 };
 
 /// The documents of all `parts`, one part after the other.

@@ -5,7 +5,7 @@
 #include "runtime/data/FileContent.h"
 
 #include "runtime/base/InputFile.h"
-#include "runtime/base/JsonReader.h"
+#include "runtime/data/LineFields.h"
 
 #include <algorithm>
 
@@ -36,9 +36,13 @@ constexpr Signature signatures[] = {
     {0, "\x04\x22\x4d\x18"sv, "lz4 data", unpackIt},
     {0, "7z\xbc\xaf\x27\x1c"sv, "a 7-Zip archive", unpackIt},
     {0, "PK\3\4"sv, "a zip archive", unpackIt},
+    {0, "Rar!\x1a\7"sv, "a RAR archive", unpackIt},
+    {0, "\x1f\x9d"sv, "compress data", unpackIt},
     {257, "ustar"sv, "a tar archive", unpackIt},
     {0, "PAR1\x15"sv, "a Parquet table", convertIt},
     {0, "ARROW1\0"sv, "an Arrow table", convertIt},
+    {0, "Obj\1"sv, "an Avro table", convertIt},
+    {0, "ORC\n"sv, "an ORC table", convertIt},
     {0, "\x89HDF\r\n"sv, "an HDF5 file", convertIt},
     {0, "\x93NUMPY"sv, "a NumPy array", convertIt},
     {0, "SQLite format 3\0"sv, "a SQLite database", convertIt},
@@ -49,6 +53,7 @@ constexpr Signature signatures[] = {
      "an executable or library", nameText},
     {0, "MZ\x90\0"sv, "an executable", nameText},
     {0, "\xcf\xfa\xed\xfe"sv, "an executable", nameText},
+    {0, "\xca\xfe\xba\xbe"sv, "an executable", nameText},
     {0, "\x89PNG\r\n"sv, "a picture", nameText},
     {0, "\xff\xd8\xff"sv, "a picture", nameText},
     {0, "MMIDIDX\0\0"sv, "the index of a Megatron-LM data set",
@@ -80,31 +85,9 @@ std::string_view skipSpace(std::string_view text) {
   return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
 }
 
-/// Returns true if a line begins as a line of a data set does. Its end may lie behind
-/// the part of the file that was read.
-bool beginsAsSample(std::string_view text) {
-  bool hasText = false, hasInput = false, hasTarget = false, isOther = false;
-  JsonReader reader(text.substr(0, text.find('\n')));
-  Status status = reader.readLooseObject([&](const std::string &key) -> Status {
-    hasText |= key == "text";
-    hasInput |= key == "input";
-    hasTarget |= key == "target";
-    if (key != "text" && key != "input" && key != "target")
-      return reader.skip();
-    StatusOr<JsonValue::Kind> kind = reader.kind();
-    isOther |= !kind.isOk() || *kind != JsonValue::Kind::String;
-    return reader.skip();
-  });
-  const bool isCut = text.find('\n') == std::string_view::npos;
-  if (isOther || (!status.isOk() && !isCut))
-    return false;
-  return hasText ||
-         (status.isOk() ? hasInput && hasTarget : hasInput || hasTarget);
-}
-
 } // namespace
 
-FileContent contentOf(std::string_view beginning) {
+FileContent contentOf(std::string_view beginning, const LineFields &fields) {
   for (const Signature &known : signatures)
     if (beginning.size() >= known.at &&
         beginning.substr(known.at, known.bytes.size()) == known.bytes)
@@ -116,7 +99,7 @@ FileContent contentOf(std::string_view beginning) {
   if (text.substr(0, 3) == "\xEF\xBB\xBF")
     text.remove_prefix(3);
   text = skipSpace(text);
-  if (!text.empty() && text[0] == '{' && beginsAsSample(text))
+  if (!text.empty() && text[0] == '{' && beginsAsLine(text, fields))
     return {FileContent::Kind::JsonLines, "", ""};
   if (!text.empty() && text[0] == '[') {
     std::string_view item = skipSpace(text.substr(1));
@@ -128,13 +111,14 @@ FileContent contentOf(std::string_view beginning) {
   return {};
 }
 
-StatusOr<FileContent> lookAtContent(const std::string &path) {
+StatusOr<FileContent> lookAtContent(const std::string &path,
+                                    const LineFields &fields) {
   DYNA_ASSIGN_OR_RETURN(Descriptor file, openRegularFile(path));
   std::string bytes(contentBytes, '\0');
   DYNA_ASSIGN_OR_RETURN(int64_t size,
                         readAt(file, path, 0, bytes.data(), contentBytes));
   bytes.resize(static_cast<size_t>(size));
-  return contentOf(bytes);
+  return contentOf(bytes, fields);
 }
 
 } // namespace dyna

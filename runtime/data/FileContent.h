@@ -5,7 +5,7 @@
 #ifndef DYNA_RUNTIME_DATA_FILECONTENT_H
 #define DYNA_RUNTIME_DATA_FILECONTENT_H
 
-#include "runtime/base/Status.h"
+#include "runtime/data/Dataset.h"
 
 #include <string>
 #include <string_view>
@@ -15,7 +15,7 @@ namespace dyna {
 struct FileContent {
   enum class Kind {
     Text,      ///< or bytes of no known form
-    JsonLines, ///< objects with "text", or "input" and "target"
+    JsonLines, ///< objects with the members of a form (LineFields.h)
     Foreign,   ///< a form that is not read
   };
   Kind kind = Kind::Text;
@@ -27,10 +27,12 @@ struct FileContent {
 inline constexpr size_t contentBytes = 4096;
 
 /// By the first `contentBytes` of a file, whatever its name.
-FileContent contentOf(std::string_view beginning);
+FileContent contentOf(std::string_view beginning,
+                      const LineFields &fields = {});
 
 /// Reads the beginning of a regular file, and classifies it.
-StatusOr<FileContent> lookAtContent(const std::string &path);
+StatusOr<FileContent> lookAtContent(const std::string &path,
+                                    const LineFields &fields = {});
 
 } // namespace dyna
 

@@ -3,14 +3,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/base/Guard.h"
-#include "runtime/base/JsonReader.h"
 #include "runtime/base/ShareWork.h"
+#include "runtime/data/LineFields.h"
 #include "runtime/data/Sources.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <optional>
 #include <thread>
 
 using namespace dyna;
@@ -28,6 +26,20 @@ JsonLinesDataset::fromBytes(std::string_view bytes, const std::string &name,
   return create(MappedFile(), bytes, name, options);
 }
 
+/// The same bytes are other documents by other names.
+static uint64_t hashNames(const LineFields &fields) {
+  if (!fields.isGiven)
+    return 0;
+  std::string names;
+  for (const auto *part :
+       {&fields.text, &fields.input, &fields.target, &fields.messages}) {
+    for (const std::string &name : *part)
+      names += name + '+';
+    names += ',';
+  }
+  return hashBytes(names, 0);
+}
+
 /// `file` owns `bytes`, or is empty where the caller does.
 StatusOr<DatasetPointer> JsonLinesDataset::create(MappedFile file,
                                                   std::string_view bytes,
@@ -39,6 +51,7 @@ StatusOr<DatasetPointer> JsonLinesDataset::create(MappedFile file,
   result->bytes_ = tokens;
   result->file_ = std::move(file);
   result->name_ = name;
+  result->fields_ = options.fields;
   result->text_ = bytes;
   result->findLines(options.skipBadLines);
   DYNA_RETURN_IF_ERROR(result->file_.checkUnchanged());
@@ -47,14 +60,10 @@ StatusOr<DatasetPointer> JsonLinesDataset::create(MappedFile file,
         name + " has no line of JSON; expected one object such as {\"text\": "
                "\"...\"} per line");
   DYNA_RETURN_IF_ERROR(result->checkLines(options.skipBadLines));
-  result->fingerprint_ = hashBytes(bytes, 0);
+  result->fingerprint_ = hashBytes(bytes, hashNames(options.fields));
   DYNA_RETURN_IF_ERROR(result->file_.checkUnchanged());
   result->file_.dropPages();
   return DatasetPointer(result);
-}
-
-static int64_t sizeOf(const std::string &text) {
-  return static_cast<int64_t>(text.size());
 }
 
 /// The lines that begin in a part of the text.
@@ -82,10 +91,8 @@ void JsonLinesDataset::checkPart(size_t part, size_t parts, int64_t mostBad,
         bad.named.push_back(line.status().message());
       continue;
     }
-    const int64_t input = sizeOf((*line)->input);
-    shape = {sizeOf((*line)->text) + input + sizeOf((*line)->target) +
-                 bytes_.endTokens(),
-             std::max<int64_t>(1, input)};
+    shape = {(*line)->bytes() + bytes_.endTokens(), (*line)->firstTarget,
+             !(*line)->ignored.empty()};
   }
 }
 
@@ -153,7 +160,7 @@ std::vector<std::string> JsonLinesDataset::notes() const {
   return {text + (skipped_ > static_cast<int64_t>(mostNamed) ? "; ..." : "")};
 }
 
-/// A line takes 32 bytes, so lines that are too short to be good are counted: a
+/// A line takes 40 bytes, so lines that are too short to be good are counted: a
 /// file of them is refused by the first.
 void JsonLinesDataset::findLines(int64_t mostBad) {
   constexpr std::string_view byteOrderMark = "\xEF\xBB\xBF";
@@ -184,86 +191,17 @@ std::string_view JsonLinesDataset::textOf(int64_t index) const {
   return text_.substr(begin, end - begin);
 }
 
-namespace {
-
-/// The members of a line that training reads. The values of all others are passed
-/// over, whatever they are.
-class LineReader {
-public:
-  explicit LineReader(std::string_view line) : reader_(line) {}
-
-  Status read() {
-    DYNA_ASSIGN_OR_RETURN(JsonValue::Kind kind, reader_.kind());
-    if (kind != JsonValue::Kind::Object)
-      return Status::invalidArgument(
-          std::string("expected an object such as {\"text\": \"...\"}, but "
-                      "got ") +
-          jsonKindName(kind));
-    DYNA_RETURN_IF_ERROR(
-        reader_.readLooseObject([this](const std::string &key) -> Status {
-          for (size_t i = 0; i < names.size(); ++i)
-            if (key == names[i])
-              return take(key, values_[i]);
-          return reader_.skip();
-        }));
-    DYNA_RETURN_IF_ERROR(reader_.finish());
-    return checkForm();
-  }
-
-  std::string text() { return take(text_); }
-  std::string inputText() { return take(input); }
-  std::string targetText() { return take(target); }
-
-private:
-  enum Name : size_t { text_, input, target };
-  static constexpr std::array<std::string_view, 3> names = {"text", "input",
-                                                            "target"};
-
-  std::string take(Name name) { return std::move(values_[name]).value_or(""); }
-
-  Status take(const std::string &key, std::optional<std::string> &value) {
-    if (value)
-      return reader_.failure("the key \"" + key +
-                             "\" appears twice in one object");
-    DYNA_ASSIGN_OR_RETURN(JsonValue::Kind kind, reader_.kind());
-    if (kind != JsonValue::Kind::String)
-      return Status::invalidArgument("expected a string for \"" + key +
-                                     "\", but got " + jsonKindName(kind));
-    return reader_.readString(value.emplace());
-  }
-
-  Status checkForm() const {
-    auto bad = [](const char *what) { return Status::invalidArgument(what); };
-    const bool hasInput = values_[input].has_value();
-    const bool hasTarget = values_[target].has_value();
-    if (values_[text_] && (hasInput || hasTarget))
-      return bad("has \"text\" and also \"input\" or \"target\"; expected "
-                 "one of the two forms");
-    if (values_[text_] || (hasInput && hasTarget))
-      return Status::ok();
-    return bad(hasInput    ? "has \"input\" but no \"target\""
-               : hasTarget ? "has \"target\" but no \"input\""
-                           : "has neither \"text\" nor \"input\" and "
-                             "\"target\"");
-  }
-
-  JsonReader reader_;
-  std::array<std::optional<std::string>, 3> values_;
-};
-
-} // namespace
-
 StatusOr<JsonLinesDataset::LinePointer>
 JsonLinesDataset::parse(int64_t index) const {
   DYNA_RETURN_IF_ERROR(file_.checkUnchanged());
-  LineReader line(textOf(index));
-  Status status = line.read();
+  StatusOr<LineParts> line =
+      readLine(textOf(index), fields_, bytes_.endTokens());
   // What was read while the file changed may be anything.
   DYNA_RETURN_IF_ERROR(file_.checkUnchanged());
-  if (!status.isOk())
-    return Status::invalidArgument(describe(index) + ": " + status.message());
-  return std::make_shared<const Parts>(
-      Parts{line.text(), line.inputText(), line.targetText()});
+  if (!line.isOk())
+    return Status::invalidArgument(describe(index) + ": " +
+                                   line.status().message());
+  return std::make_shared<const LineParts>(std::move(*line));
 }
 
 StatusOr<JsonLinesDataset::LinePointer>
@@ -291,12 +229,12 @@ Status JsonLinesDataset::readTokens(int64_t index, int64_t begin, int64_t end,
                                     std::vector<int32_t> &tokens) const {
   DYNA_ASSIGN_OR_RETURN(LinePointer line, parseOnce(index));
   int64_t before = 0;
-  for (const std::string *part : {&line->text, &line->input, &line->target}) {
-    int64_t size = sizeOf(*part);
+  for (const std::string &piece : line->pieces) {
+    auto size = static_cast<int64_t>(piece.size());
     int64_t from = std::clamp<int64_t>(begin - before, 0, size);
     int64_t to = std::clamp<int64_t>(end - before, 0, size);
     if (from < to)
-      bytes_.append(tokens, std::string_view(*part).substr(from, to - from));
+      bytes_.append(tokens, std::string_view(piece).substr(from, to - from));
     before += size;
   }
   if (begin <= before && end > before)
@@ -304,10 +242,19 @@ Status JsonLinesDataset::readTokens(int64_t index, int64_t begin, int64_t end,
   return Status::ok();
 }
 
+Status JsonLinesDataset::readIgnored(int64_t index,
+                                     std::vector<DocumentRange> &ranges) const {
+  DYNA_ASSIGN_OR_RETURN(LinePointer line, parseOnce(index));
+  ranges.insert(ranges.end(), line->ignored.begin(), line->ignored.end());
+  return Status::ok();
+}
+
 int64_t JsonLinesDataset::heldBytes() const {
   int64_t longest = 0;
   for (const Line &line : lines_)
-    longest = std::max(longest, line.shape.tokens);
-  // A parsed line is a string that grows by doubling.
-  return static_cast<int64_t>(lines_.capacity() * sizeof(Line)) + 2 * longest;
+    // A parsed line is a string that grows by doubling. One of messages has that of
+    // a message beside it, and its ranges.
+    longest =
+        std::max(longest, (line.shape.hasIgnored ? 6 : 2) * line.shape.tokens);
+  return static_cast<int64_t>(lines_.capacity() * sizeof(Line)) + longest;
 }

@@ -70,7 +70,8 @@ StatusOr<DatasetPointer> openOne(const std::string &path,
         "cannot open " + path + ": " + std::strerror(errno) +
         "; give an existing directory of text files, text file, .jsonl file "
         "or the prefix of an indexed data set (PREFIX.idx and PREFIX.bin)");
-  DYNA_ASSIGN_OR_RETURN(FileContent content, lookAtContent(path));
+  DYNA_ASSIGN_OR_RETURN(FileContent content,
+                        lookAtContent(path, options.fields));
   if (content.kind == FileContent::Kind::Foreign)
     return Status::invalidArgument(path + " is " + content.name +
                                    ", which is not read; " + content.advice);
@@ -118,10 +119,14 @@ dyna::openDataset(const std::vector<std::string> &paths,
   std::vector<std::string> names = splitPaths(paths);
   std::vector<DatasetPointer> parts;
   DataOptions left = options;
+  bool hasLines = false;
   for (size_t i = 0; i < names.size(); ++i) {
     DYNA_ASSIGN_OR_RETURN(DatasetPointer part, openOne(names[i], left));
-    if (const auto *lines = dynamic_cast<const JsonLinesDataset *>(part.get()))
+    if (const auto *lines =
+            dynamic_cast<const JsonLinesDataset *>(part.get())) {
       left.skipBadLines -= lines->skipped();
+      hasLines = true;
+    }
     std::string here = megatronPrefix(names[i]);
     std::string before = i ? megatronPrefix(names[i - 1]) : "";
     bool isReversed = !here.empty() && isPair(here, before);
@@ -135,5 +140,10 @@ dyna::openDataset(const std::vector<std::string> &paths,
     }
     parts.push_back(part);
   }
+  if (options.fields.isGiven && !hasLines)
+    return Status::invalidArgument(
+        "--fields names members of lines of JSON, but " + paths.front() +
+        (paths.size() > 1 ? " and the others have" : " has") +
+        " none; leave it out");
   return concatenate(std::move(parts));
 }

@@ -6,8 +6,10 @@
 //                   one document of byte tokens; hidden and empty ones are left
 //                   out, and what else lies there is counted (`notes`)
 //   lines of JSON   one object per line: {"text"}, or {"input","target"} with
-//                   the loss on the target only; other keys are ignored. By
-//                   their names (.jsonl, .ndjson, .json) or their first line
+//                   the loss on the target only, or {"messages"} with the loss
+//                   on the assistant's part (LineFields.h); other keys are
+//                   ignored. By their names (.jsonl, .ndjson, .json) or their
+//                   first line
 //   PREFIX, .idx    Megatron-LM's indexed format, PREFIX.idx and PREFIX.bin;
 //                   two of them whose names differ in "inputs"/"targets" only
 //                   are a pair with the loss on the targets only

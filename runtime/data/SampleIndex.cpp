@@ -147,11 +147,29 @@ StatusOr<SampleIndexPointer> SampleIndex::create(DatasetPointer dataset,
   return SampleIndexPointer(index);
 }
 
+/// Such ranges lie behind the input, and so behind the gap.
+Status SampleIndex::ignoreRanges(int64_t document, const Part &part,
+                                 std::vector<int32_t> &targets) const {
+  std::vector<DocumentRange> ranges;
+  DYNA_RETURN_IF_ERROR(dataset_->readIgnored(document, ranges));
+  // The target at place i is token i + 1 of the part.
+  const int64_t before = part.begin + (part.gapEnd - part.gap) + 1;
+  const auto size = static_cast<int64_t>(targets.size());
+  for (const DocumentRange &range : ranges) {
+    const int64_t begin = std::clamp<int64_t>(range.begin - before, 0, size);
+    const int64_t end = std::clamp<int64_t>(range.end - before, 0, size);
+    std::fill(targets.begin() + begin, targets.begin() + std::max(begin, end),
+              ignoreTarget);
+  }
+  return Status::ok();
+}
+
 StatusOr<Sample> SampleIndex::read(int64_t number) const {
   auto after =
       std::upper_bound(firstSample_.begin(), firstSample_.end(), number);
   int64_t document = after - firstSample_.begin() - 1;
-  Part part = partOf(dataset_->shape(document), number - *(after - 1));
+  const DocumentShape shape = dataset_->shape(document);
+  Part part = partOf(shape, number - *(after - 1));
   Sample sample;
   std::vector<int32_t> &tokens = sample.tokens;
   tokens.reserve(static_cast<size_t>(part.inputs()) + 1);
@@ -162,6 +180,8 @@ StatusOr<Sample> SampleIndex::read(int64_t number) const {
       dataset_->readTokens(document, part.gapEnd, part.end, tokens));
   sample.targets.assign(tokens.begin() + 1, tokens.end());
   std::fill_n(sample.targets.begin(), part.firstTarget - 1, ignoreTarget);
+  if (shape.hasIgnored)
+    DYNA_RETURN_IF_ERROR(ignoreRanges(document, part, sample.targets));
   tokens.pop_back();
   return sample;
 }

@@ -7,9 +7,9 @@
 // are kept, eight bytes a document, however many samples there are.
 //
 // A document of n tokens has n-1 inputs t[0..n-2] and as many targets
-// t[1..n-1]; targets that are not in the loss (the input part of an
-// input/target pair) are `ignoreTarget`. What becomes of a document with more
-// inputs than the limit:
+// t[1..n-1]. Targets that are not in the loss are `ignoreTarget`: those in the
+// input of a pair, and those of a conversation that are no answer.
+// What becomes of a document with more inputs than the limit:
 //
 //   text   is split into as few samples as do, equally long but for one token,
 //          each with positions from 0; or cut behind the limit; or left out; or
@@ -18,7 +18,8 @@
 //          Tokens are left out in the middle of the input, since the question
 //          may stand at either end. If the target would leave the input less
 //          than a quarter of the sample, the target's end is cut as well.
-//          Left out, or an error, as text is.
+//          Left out, or an error, as text is. So is a conversation, whose input
+//          is what comes before the first answer.
 //
 // Documents without any target make no sample.
 //
@@ -123,6 +124,8 @@ private:
   Part partOf(const DocumentShape &shape, int64_t piece) const;
   Part shortenPair(const DocumentShape &shape) const;
   Status add(int64_t document);
+  Status ignoreRanges(int64_t document, const Part &part,
+                      std::vector<int32_t> &targets) const;
 
   DatasetPointer dataset_;
   SampleOptions options_;

@@ -18,6 +18,8 @@
 
 namespace dyna {
 
+struct LineParts;
+
 /// Text as byte tokens for a vocabulary (see Dataset.h).
 class ByteTokens {
 public:
@@ -101,6 +103,8 @@ public:
   }
   Status readTokens(int64_t index, int64_t begin, int64_t end,
                     std::vector<int32_t> &tokens) const override;
+  Status readIgnored(int64_t index,
+                     std::vector<DocumentRange> &ranges) const override;
   std::string describe(int64_t index) const override;
   uint64_t fingerprint() const override { return fingerprint_; }
   int64_t heldBytes() const override;
@@ -121,13 +125,7 @@ private:
     int64_t number; ///< from 1
     DocumentShape shape;
   };
-  /// Members of a line that training reads.
-  struct Parts {
-    std::string text;   ///< empty in a pair
-    std::string input;  ///< empty unless in a pair
-    std::string target; ///< empty unless in a pair
-  };
-  using LinePointer = std::shared_ptr<const Parts>;
+  using LinePointer = std::shared_ptr<const LineParts>;
 
   static StatusOr<DatasetPointer> create(MappedFile file,
                                          std::string_view bytes,
@@ -144,6 +142,7 @@ private:
   ByteTokens bytes_;
   MappedFile file_;
   std::string name_;
+  LineFields fields_;
   std::string_view text_;
   std::vector<Line> lines_; ///< those that are neither blank nor left out
   int64_t skipped_ = 0;

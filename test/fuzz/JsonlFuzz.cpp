@@ -12,11 +12,16 @@ using namespace dyna;
 using namespace dyna::test;
 
 std::vector<std::string> dyna::test::fuzzSeeds() {
-  return {"{\"text\": \"hello\"}\n{\"text\": \"w\\u00f6rld\\n\"}\n",
-          "{\"task\": 1, \"input\": \"a\", \"target\": \"b\"}\n\n"
-          "{\"input\": \"\", \"target\": \"\\ud83d\\ude00\"}",
-          "\xEF\xBB\xBF{\"text\": \"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\"}",
-          "{\"text\":\"x\",\"more\":[1,-2.5e3,true,null,{\"a\":{}}]}\r\n"};
+  return {
+      "{\"text\": \"hello\"}\n{\"text\": \"w\\u00f6rld\\n\"}\n",
+      "{\"task\": 1, \"input\": \"a\", \"target\": \"b\"}\n\n"
+      "{\"input\": \"\", \"target\": \"\\ud83d\\ude00\"}",
+      "\xEF\xBB\xBF{\"text\": \"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\"}",
+      "{\"text\":\"x\",\"more\":[1,-2.5e3,true,null,{\"a\":{}}]}\r\n",
+      "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": "
+      "\"assistant\", \"content\": \"b\\n\"}, {\"role\": \"tool\", "
+      "\"content\": "
+      "\"\"}]}\n"};
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -39,6 +44,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     require(count >= 1 && document->firstTarget >= 1 &&
                 document->firstTarget <= count,
             "the first target lies in the document");
+    std::vector<DocumentRange> ignored;
+    require((*dataset)->readIgnored(i, ignored).isOk(),
+            "what was checked can be read");
+    int64_t before = document->firstTarget;
+    for (const DocumentRange &range : ignored) {
+      require(before < range.begin && range.begin < range.end &&
+                  range.end <= count,
+              "what is ignored lies behind the first target, in order");
+      before = range.end;
+    }
     for (int32_t token : document->tokens)
       require(token >= 0 && token <= 256, "tokens are bytes or the end");
   }

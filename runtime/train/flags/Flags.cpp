@@ -116,6 +116,12 @@ std::vector<Flag> dataFlags() {
               "leave out up to that many lines of JSON that cannot be read, of "
               "all files together, and name them",
               &O::skipBadLines, 0, big, Stored::Numbers),
+      text("Data", "fields", "NAMES",
+           "members of lines of JSON that are read: "
+           "input=instruction+input,target=output, or text=title+body, or "
+           "messages=conversation (default: text, input and target, or "
+           "messages)",
+           &O::fields, Stored::Numbers),
       choice("Data", "long-documents",
              "split, truncate, skip or error: texts longer than the model's "
              "positions, or than fit a rank's memory; input/target pairs are "

@@ -33,6 +33,7 @@ struct TrainOptions : PlanningValues {
   std::vector<std::string> heldOut;
   double heldOutFraction = 0;
   int64_t skipBadLines = 0;
+  std::string fields; ///< see LineFields.h; empty: those of the forms
   int64_t heldOutTokens = 262144;
   std::string longDocuments = "split";
   std::string shuffle = "samples";

@@ -6,6 +6,7 @@
 
 #include "runtime/base/Guard.h"
 #include "runtime/base/Text.h"
+#include "runtime/data/LineFields.h"
 #include "runtime/data/OpenDataset.h"
 #include "runtime/device/host/HostMemory.h"
 #include "runtime/executor/CpuFeatures.h"
@@ -39,6 +40,9 @@ openDocuments(const Model &model, const TrainOptions &options) {
   dataOptions.vocabulary = model.manifest().facts().vocabulary();
   dataOptions.seed = static_cast<uint64_t>(options.seed);
   dataOptions.skipBadLines = options.skipBadLines;
+  if (!options.fields.empty()) {
+    DYNA_ASSIGN_OR_RETURN(dataOptions.fields, parseLineFields(options.fields));
+  }
   DYNA_ASSIGN_OR_RETURN(DatasetPointer data,
                         openDataset(options.data, dataOptions));
   if (!options.heldOut.empty()) {

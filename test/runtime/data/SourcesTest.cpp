@@ -166,6 +166,10 @@ TEST(FileContentTest, FormsThatAreNotReadAreRefusedByName) {
       {"BZh91AY&SY", "bzip2 data"},
       {"PK\3\4x", "a zip archive"},
       {"PAR1\x15\x04", "a Parquet table, which is not read; convert it"},
+      {"Rar!\x1a\7", "a RAR archive"},
+      {"\x1f\x9d\x90", "compress data"},
+      {"Obj\1", "an Avro table"},
+      {"\xca\xfe\xba\xbe", "an executable"},
       {"\x7f"
        "ELF\2\1\1",
        "an executable or library"},

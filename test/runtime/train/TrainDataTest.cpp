@@ -1,0 +1,97 @@
+//===- TrainDataTest.cpp - Runs on data from elsewhere --------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "test/runtime/train/TrainProgram.h"
+
+#include "runtime/base/Text.h"
+
+using namespace dyna;
+using namespace dyna::test;
+
+namespace {
+
+class TrainDataTest : public TrainProgram {
+protected:
+  std::vector<std::string> on(const std::string &data,
+                              std::vector<std::string> more = {}) const {
+    std::vector<std::string> arguments = training(std::move(more));
+    arguments[0] = "--data=" + data;
+    return arguments;
+  }
+};
+
+// A step takes all samples, so that its targets are those of the data.
+TEST_F(TrainDataTest, ConversationsAreInTheLossWhereTheAssistantSpeaks) {
+  std::ofstream(path("chat.jsonl"))
+      << "{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}, "
+         "{\"role\": \"assistant\", \"content\": \"Hello\"}]}\n"
+         "{\"messages\": [{\"role\": \"user\", \"content\": \"Bye\"}, "
+         "{\"role\": \"assistant\", \"content\": \"\"}, "
+         "{\"role\": \"user\", \"content\": \"Bye\"}]}\n";
+  Result result =
+      run(on(path("chat.jsonl"), {"--steps=1", "--metrics=" + path("m.jsonl"),
+                                  "--tokens-per-batch=100"}));
+  ASSERT_EQ(result.code, 0) << result.err;
+  // "<|im_end|>" and its line break have 11 bytes. The tiny model has 64 positions and
+  // a vocabulary with an end of documents.
+  const double first = 5 + 11 + 1, second = 11;
+  const double targets = numbers("m.jsonl", "targets").at(0);
+  EXPECT_TRUE(targets == first || targets == second ||
+              targets == first + second)
+      << targets;
+}
+
+TEST_F(TrainDataTest, MembersByOtherNames) {
+  std::ofstream(path("rows.jsonl"))
+      << "{\"instruction\": \"Add\", \"input\": \"1 2\", \"output\": \"3\"}\n"
+         "{\"instruction\": \"Say\", \"input\": \"\", \"output\": \"x\"}\n";
+  const std::string fields = "--fields=input=instruction+input,target=output";
+  Result result = run(on(path("rows.jsonl"),
+                         {"--steps=2", fields, "--metrics=" + path("m.jsonl"),
+                          "--save=" + path("m"), "--tokens-per-batch=14"}));
+  ASSERT_EQ(result.code, 0) << result.err;
+  // "Add\n1 2\n3" and "Say\nx", each with two targets.
+  EXPECT_EQ(numbers("m.jsonl", "tokens").at(0), 9 + 5);
+  // The names belong to the run.
+  Result resumed = run({"--resume=" + path("m"), "--steps=3"});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  Result other = run({"--resume=" + path("m"), "--steps=4",
+                      "--fields=input=instruction,target=output"});
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.err, HasSubstr("the data changed"));
+
+  Result bad = run(on(path("rows.jsonl"), {"--fields=input=a"}));
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_THAT(bad.err, HasSubstr("--fields names an input, but no target"));
+  Result none = run(on(path("rows.jsonl"), {"--fields=text=body"}));
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.err, HasSubstr("rows.jsonl:1: has no \"body\""));
+  Result skipped =
+      run(on(path("rows.jsonl"),
+             {"--fields=input=input,target=none", "--skip-bad-lines=1"}));
+  EXPECT_EQ(skipped.code, 2);
+  EXPECT_THAT(skipped.err, HasSubstr("more bad lines than --skip-bad-lines"));
+}
+
+// More files than a process may have open.
+TEST_F(TrainDataTest, AnyNumberOfFiles) {
+  fs::create_directories(path("many"));
+  std::string command = "ulimit -n 64; exec \"$0\" \"$@\"";
+  std::vector<std::string> arguments = {"/bin/sh", "-c", command,
+                                        TINY_TRAIN_PATH};
+  for (int i = 0; i < 500; ++i) {
+    const std::string file = path(formatText("many/%d.jsonl", i));
+    std::ofstream(file) << formatText("{\"text\": \"number %d\"}\n", i);
+    arguments.push_back("--data=" + file);
+  }
+  for (const char *more :
+       {"--steps=20", "--tokens-per-batch=500", "--threads=1", "--no-progress"})
+    arguments.push_back(more);
+  arguments.push_back("--metrics=" + path("m.jsonl"));
+  Result result = finish(startProgram(arguments));
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(numbers("m.jsonl", "loss").size(), 20u);
+}
+
+} // namespace

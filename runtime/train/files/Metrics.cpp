@@ -21,11 +21,11 @@
 
 namespace dyna {
 
-/// The size of the whole lines up to the first that lies behind `step`, and the
-/// step of the last held-out loss among them.
-static StatusOr<int64_t> sizeUpTo(const std::string &path, int64_t step,
-                                  int64_t &heldOutStep) {
+/// The whole lines up to the first that lies behind `step`.
+StatusOr<MetricsFile::KeptLines> MetricsFile::linesUpTo(const std::string &path,
+                                                        int64_t step) {
   DYNA_ASSIGN_OR_RETURN(std::string text, readFile(path));
+  KeptLines lines;
   size_t kept = 0;
   for (size_t end; (end = text.find('\n', kept)) != std::string::npos;) {
     std::string_view line(text.data() + kept, end - kept);
@@ -35,15 +35,18 @@ static StatusOr<int64_t> sizeUpTo(const std::string &path, int64_t step,
     if (number && *number > step)
       break;
     if (number && json->find("held_out"))
-      heldOutStep = *number;
+      lines.heldOutStep = *number;
+    if (number && json->find("held_out_loss"))
+      lines.curveStep = *number;
     kept = end + 1;
   }
-  return static_cast<int64_t>(kept);
+  lines.bytes = static_cast<int64_t>(kept);
+  return lines;
 }
 
 bool MetricsFile::hasHeldOut(const std::string &path, int64_t step) {
-  int64_t heldOutStep = -1;
-  return sizeUpTo(path, step, heldOutStep).isOk() && heldOutStep == step;
+  StatusOr<KeptLines> lines = linesUpTo(path, step);
+  return lines.isOk() && lines->heldOutStep == step;
 }
 
 static StatusOr<int> openAppending(const std::string &path) {
@@ -98,11 +101,10 @@ StatusOr<MetricsFile> MetricsFile::open(const std::string &path,
   DYNA_RETURN_IF_ERROR(lockAt(descriptor, path));
   if (resumedStep < 0)
     DYNA_RETURN_IF_ERROR(checkOwn(path));
-  DYNA_ASSIGN_OR_RETURN(int64_t kept,
-                        resumedStep >= 0
-                            ? sizeUpTo(path, resumedStep, metrics.heldOutStep_)
-                            : StatusOr<int64_t>(0));
-  if (::ftruncate(descriptor, kept) != 0)
+  if (resumedStep >= 0) {
+    DYNA_ASSIGN_OR_RETURN(metrics.kept_, linesUpTo(path, resumedStep));
+  }
+  if (::ftruncate(descriptor, metrics.kept_.bytes) != 0)
     return fileFailure("write", path, errno);
   return metrics;
 }
@@ -229,20 +231,21 @@ Status MetricsFile::write(const StepMetrics &m) {
 Status MetricsFile::writeLine(const std::string &json) {
   if (!file_)
     return Status::ok();
-  if (kept_.size() + json.size() < mostKept)
-    kept_ += json + "\n";
+  if (unwritten_.size() + json.size() < mostKept)
+    unwritten_ += json + "\n";
   else
     hasLost_ = true;
   return flush();
 }
 
 Status MetricsFile::flush() {
-  if (!kept_.empty())
+  if (!unwritten_.empty())
     DYNA_RETURN_IF_ERROR(followName());
   errno = 0;
-  if (!kept_.empty())
-    kept_.erase(0, std::fwrite(kept_.data(), 1, kept_.size(), file_.get()));
-  if (!kept_.empty())
+  if (!unwritten_.empty())
+    unwritten_.erase(
+        0, std::fwrite(unwritten_.data(), 1, unwritten_.size(), file_.get()));
+  if (!unwritten_.empty())
     return fileFailure("write", path_, errno);
   return hasLost_ ? Status(StatusCode::ResourceExhausted,
                            path_ + " lacks lines: it could not be written for "

@@ -78,13 +78,20 @@ public:
   /// Returns whether the file has the held-out loss after `step` steps. What cannot
   /// be read has none.
   static bool hasHeldOut(const std::string &path, int64_t step);
+  /// Returns whether the file has a held-out loss that a run began or ended with.
+  bool hasAnyHeldOut() const { return kept_.heldOutStep >= 0; }
   MetricsFile() = default;
 
   Status write(const StepMetrics &metrics);
   /// Whether the held-out loss after `step` steps is still to be written; each
   /// is, once, also by a run that another one continues.
   bool startHeldOut(int64_t step) {
-    return std::exchange(heldOutStep_, step) != step;
+    return std::exchange(kept_.heldOutStep, step) != step;
+  }
+  /// Returns whether the point of the curve of held-out losses after `step` steps is
+  /// still to be written, which it is once.
+  bool startCurvePoint(int64_t step) {
+    return std::exchange(kept_.curveStep, step) != step;
   }
   /// Any other line of JSON. What could not be written is kept, up to
   /// `mostKept` bytes, and comes before the next line once there is room.
@@ -97,6 +104,14 @@ public:
   static constexpr size_t mostKept = 16 << 20;
 
 private:
+  /// Lines of an earlier run that stay.
+  struct KeptLines {
+    int64_t bytes = 0;
+    int64_t heldOutStep = -1; ///< of the last held-out loss
+    int64_t curveStep = -1;   ///< of the last point of their curve
+  };
+  static StatusOr<KeptLines> linesUpTo(const std::string &path, int64_t step);
+
   struct Closer {
     void operator()(std::FILE *file) const { std::fclose(file); }
   };
@@ -105,8 +120,8 @@ private:
 
   std::string path_;
   std::unique_ptr<std::FILE, Closer> file_;
-  int64_t heldOutStep_ = -1; ///< of the last held-out loss in the file
-  std::string kept_;         ///< not written yet
+  KeptLines kept_;
+  std::string unwritten_;
   bool hasLost_ = false;
   bool isFile_ = false;   ///< no device, no pipe
   bool hasMoved_ = false; ///< the file was taken away, which was said

@@ -257,8 +257,9 @@ Status checkExclusions(const TrainOptions &options) {
   if (!options.profile.empty())
     DYNA_RETURN_IF_ERROR(refuseAny(
         options,
-        {"data", "held-out", "held-out-fraction", "load", "resume", "save",
-         "metrics", "trace", "counts", "print-grad-norms", "costs", "evaluate"},
+        {"data", "held-out", "held-out-fraction", "evaluate-every", "load",
+         "resume", "save", "metrics", "trace", "counts", "print-grad-norms",
+         "costs", "evaluate"},
         "--profile only measures what layers take: there is nothing for --%s "
         "to "
         "do, leave it out"));
@@ -301,6 +302,10 @@ Status resolveOptions(TrainOptions &options) {
   DYNA_RETURN_IF_ERROR(checkBatching(options));
   if (!options.heldOut.empty() && options.heldOutFraction > 0)
     return bad("give --held-out or --held-out-fraction, not both");
+  if (options.evaluateEvery > 0 && options.heldOut.empty() &&
+      options.heldOutFraction == 0)
+    return bad("--evaluate-every has nothing to evaluate: give --held-out PATH "
+               "or --held-out-fraction X");
   if (options.data.empty())
     return bad("no data: give --data PATH (a directory of text files, a .jsonl "
                "file, or a Megatron-LM prefix); --help lists all flags");

@@ -112,6 +112,10 @@ std::vector<Flag> dataFlags() {
            0, 0.9),
       integer("Data", "held-out-tokens", "evaluate at most that many tokens",
               &O::heldOutTokens, 1, big, Stored::Yes),
+      integer("Data", "evaluate-every",
+              "evaluate them after so many steps, too, for the curve "
+              "\"held_out_loss\" of --metrics; 0: only at start and end",
+              &O::evaluateEvery, 0, mostSteps, Stored::Yes),
       integer("Data", "skip-bad-lines",
               "leave out up to that many lines of JSON that cannot be read, of "
               "all files together, and name them",

@@ -35,6 +35,7 @@ struct TrainOptions : PlanningValues {
   int64_t skipBadLines = 0;
   std::string fields; ///< see LineFields.h; empty: those of the forms
   int64_t heldOutTokens = 262144;
+  int64_t evaluateEvery = 0; ///< steps; 0: only at start and end
   std::string longDocuments = "split";
   std::string shuffle = "samples";
   bool pad = false;

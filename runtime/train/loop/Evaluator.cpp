@@ -31,13 +31,30 @@ int64_t countBytes(const MiniBatch &batch) {
   return bytes;
 }
 
-Status evaluateBatch(Session &session, const MiniBatch &batch,
+Status evaluateBatch(Session &session, const MiniBatch &batch, int64_t done,
                      StepResult &result) {
   DYNA_ASSIGN_OR_RETURN(
       VerifiedStep step,
       session.planner->plan(batch.lengths(), countTargets(batch),
                             /*trains=*/false, /*update=*/false));
-  return session.ranks->run(step, batch, StepScalars(), result);
+  StepScalars scalars;
+  scalars.step = std::max<int64_t>(done - 1, 0);
+  return session.ranks->run(step, batch, scalars, result);
+}
+
+/// What ends an evaluation early on any process ends it on all.
+Status agreeToGoOn(Session &session, const Status &read, Evaluation &result) {
+  std::vector<bool> here = stopMarks();
+  const size_t at = here.size();
+  here.push_back(!read.isOk());
+  DYNA_ASSIGN_OR_RETURN(auto marks, session.ranks->any(here));
+  result.stoppedBy = stopSignalOf(marks);
+  if (marks[at])
+    result.failure =
+        read.isOk() ? Status(StatusCode::PeerFailed,
+                             "another process could not read the held-out data")
+                    : read;
+  return Status::ok();
 }
 
 } // namespace
@@ -48,7 +65,7 @@ StatusOr<int> agreeOnStop(RankTeam &ranks) {
 }
 
 StatusOr<Evaluation> evaluate(Session &session, const SampleIndexPointer &data,
-                              int64_t tokenLimit) {
+                              int64_t tokenLimit, int64_t done) {
   auto begin = std::chrono::steady_clock::now();
   BatchOptions options = session.batchOptions();
   // A part stands for the whole if it comes from everywhere.
@@ -60,23 +77,21 @@ StatusOr<Evaluation> evaluate(Session &session, const SampleIndexPointer &data,
   double lossSum = 0;
   int64_t bytes = 0;
   while (result.tokens < tokenLimit) {
-    DYNA_ASSIGN_OR_RETURN(int stop, agreeOnStop(*session.ranks));
-    result.stoppedBy = stop;
-    if (stop)
+    StatusOr<MiniBatch> batch = reader.next(
+        std::min(session.options.tokensPerBatch, tokenLimit - result.tokens));
+    DYNA_RETURN_IF_ERROR(agreeToGoOn(session, batch.status(), result));
+    if (result.stoppedBy || !result.failure.isOk())
       return result;
-    DYNA_ASSIGN_OR_RETURN(MiniBatch batch,
-                          reader.next(std::min(session.options.tokensPerBatch,
-                                               tokenLimit - result.tokens)));
-    if (batch.samples.empty())
+    if (batch->samples.empty())
       break;
     StepResult step;
-    DYNA_RETURN_IF_ERROR(evaluateBatch(session, batch, step));
+    DYNA_RETURN_IF_ERROR(evaluateBatch(session, *batch, done, step));
     if (step.isDropped)
       continue; // to the signal that did it
     lossSum += step.lossSum;
-    result.tokens += batch.tokens;
-    result.targets += batch.targets;
-    bytes += countBytes(batch);
+    result.tokens += batch->tokens;
+    result.targets += batch->targets;
+    bytes += countBytes(*batch);
   }
   if (result.targets == 0)
     return Status::invalidArgument(

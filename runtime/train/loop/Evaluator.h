@@ -18,6 +18,9 @@ struct Evaluation {
   double bitsPerByte = 0;
   /// The signal that ended it early, the same on all processes; 0: none did.
   int stoppedBy = 0;
+  /// Why the data could not be read; of a process that could read them, that another one
+  /// could not. Nothing else failed then, so that a run can be saved.
+  Status failure;
 };
 
 /// Returns the signal that any process has got, or 0. All processes ask together:
@@ -26,9 +29,9 @@ StatusOr<int> agreeOnStop(RankTeam &ranks);
 
 /// The loss on `data`, or, if it has many more tokens than `tokenLimit`, on as
 /// many samples of it, always the same. Nothing is changed but the arena's
-/// dynamic region.
+/// dynamic region. Traces and failures name step `done`, the last that was done.
 StatusOr<Evaluation> evaluate(Session &session, const SampleIndexPointer &data,
-                              int64_t tokenLimit);
+                              int64_t tokenLimit, int64_t done = 0);
 
 } // namespace dyna
 

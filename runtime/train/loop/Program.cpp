@@ -251,6 +251,7 @@ Status evaluateSession(Session &session, const Checkpoint *loaded) {
       options.isGiven("held-out-tokens") ? options.heldOutTokens : INT64_MAX;
   DYNA_ASSIGN_OR_RETURN(Evaluation result,
                         evaluate(session, session.data, limit));
+  DYNA_RETURN_IF_ERROR(result.failure);
   if (!session.writesFiles())
     return Status::ok();
   print(evaluationText(session, result));

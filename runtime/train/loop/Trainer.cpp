@@ -227,32 +227,6 @@ Status Trainer::seekData() {
   return Status::ok();
 }
 
-Status Trainer::evaluateHeldOut(std::optional<Evaluation> &result,
-                                const char *when) {
-  if (!session_.heldOut || summary_.stoppedBy)
-    return Status::ok();
-  DYNA_ASSIGN_OR_RETURN(
-      Evaluation evaluation,
-      evaluate(session_, session_.heldOut, options_.heldOutTokens));
-  summary_.stoppedBy = evaluation.stoppedBy;
-  if (summary_.stoppedBy)
-    return Status::ok();
-  result = evaluation;
-  // What a run ended with is what its continuation starts from.
-  if (!metrics_.startHeldOut(summary_.firstStep + summary_.steps))
-    return Status::ok();
-  checkLogged(
-      metrics_.writeLine(JsonObject()
-                             .add("held_out", when)
-                             .add("step", summary_.firstStep + summary_.steps)
-                             .add("loss", result->loss)
-                             .add("bits_per_byte", result->bitsPerByte)
-                             .add("targets", result->targets)
-                             .add("seconds", jsonFixed(result->seconds, 3))
-                             .text()));
-  return Status::ok();
-}
-
 /// A log must not cost the training that it is about. What is missing at the
 /// end is an error then.
 void Trainer::checkLogged(const Status &written) {
@@ -432,6 +406,9 @@ Status Trainer::runPlannedSteps() {
       for (auto &trace : session_.traces)
         trace->close();
     DYNA_RETURN_IF_ERROR(finishSteps(stepsAhead()));
+    DYNA_RETURN_IF_ERROR(evaluateOnTheWay(step + 1));
+    if (summary_.hasDroppedStep || summary_.stoppedBy)
+      break;
   }
   DYNA_RETURN_IF_ERROR(finishSteps());
   if (summary_.hasDroppedStep) {

@@ -105,6 +105,16 @@ private:
   Status seekData();
   void checkLogged(const Status &written);
   Status evaluateHeldOut(std::optional<Evaluation> &result, const char *when);
+  /// Evaluates what is held out, after the steps that are counted. A signal leaves
+  /// `stoppedBy` in the summary.
+  StatusOr<Evaluation> evaluateNow();
+  /// After so many steps of the run.
+  bool isCurveDue(int64_t step) const {
+    return options_.evaluateEvery > 0 && step % options_.evaluateEvery == 0;
+  }
+  /// Evaluates between two steps of the run, if that is due.
+  Status evaluateOnTheWay(int64_t step);
+  void writeCurvePoint(int64_t step, const Evaluation &evaluation);
   Status runSteps();
   Status runPlannedSteps();
   /// Starts to plan, from this step on, and ends it.

@@ -69,7 +69,7 @@ bool RunPlace::want(int64_t step, const DataCursor &begin) {
 /// What changes no plan: how many processes, how far, for how long.
 static bool mattersToPlans(const std::string &flag) {
   for (const char *name : {"steps", "plan-ahead", "plan-threads", "timeout",
-                           "held-out-tokens", "strategy"})
+                           "held-out-tokens", "evaluate-every", "strategy"})
     if (flag == std::string("--") + name)
       return false;
   if (flag == "--no-gradient-norm")

@@ -25,15 +25,15 @@ using namespace dyna;
 
 namespace {
 
-constexpr const char *modelFile = "model.safetensors";
 constexpr const char *optimizerFile = "optimizer.safetensors";
 constexpr const char *configFile = "config.json";
 constexpr const char *stateFile = "state.json";
 constexpr const char *listFile = "checkpoint.json";
 constexpr const char *markFile = "dyna-unfinished";
 /// The last two mark a folder as ours, and are removed last.
-constexpr const char *ownFiles[] = {modelFile, optimizerFile, configFile,
-                                    stateFile, listFile,      markFile};
+constexpr const char *ownFiles[] = {modelFile,  shardIndexFile, optimizerFile,
+                                    configFile, stateFile,      listFile,
+                                    markFile};
 constexpr const char *temporaryPrefix = ".dyna-tmp-";
 /// Prefix of files that reserve room for a while (`proveRoom`).
 constexpr const char *roomPrefix = ".dyna-tmp-room-";
@@ -79,8 +79,9 @@ bool holdsOwnFilesOnly(const std::string &path) {
   bool isOwn = true;
   forEachName(path, [&](const std::string &name) {
     std::error_code ignored;
-    isOwn &= std::find(std::begin(ownFiles), std::end(ownFiles), name) !=
-                 std::end(ownFiles) &&
+    isOwn &= (isShardName(name) ||
+              std::find(std::begin(ownFiles), std::end(ownFiles), name) !=
+                  std::end(ownFiles)) &&
              symlink_status(joinPath(path, name), ignored).type() ==
                  file_type::regular;
   });
@@ -89,6 +90,10 @@ bool holdsOwnFilesOnly(const std::string &path) {
 
 /// Removes our files from a folder, and the folder if that was all.
 void removeOwnFiles(const std::string &path) {
+  forEachName(path, [&](const std::string &name) {
+    if (isShardName(name))
+      ::unlink(joinPath(path, name).c_str());
+  });
   for (const char *name : ownFiles)
     ::unlink(joinPath(path, name).c_str());
   ::rmdir(path.c_str());
@@ -121,6 +126,21 @@ Status loadTensors(const std::string &path, const JsonValue &files,
   DYNA_RETURN_IF_ERROR(file.checkReadable());
   DYNA_RETURN_IF_ERROR(checkListed(files, name, file.bytes().size(), sum));
   result = std::move(file);
+  return Status::ok();
+}
+
+/// All files of a model that lies in shards.
+Status loadShards(const std::string &path, const JsonValue &files,
+                  SafetensorsFile &result) {
+  DYNA_ASSIGN_OR_RETURN(SafetensorsFile joined,
+                        openShards(joinPath(path, shardIndexFile)));
+  for (const SafetensorsFile &part : joined.parts()) {
+    const uint64_t sum = part.checksum();
+    DYNA_RETURN_IF_ERROR(part.checkReadable());
+    DYNA_RETURN_IF_ERROR(
+        checkListed(files, fileName(part.name()), part.bytes().size(), sum));
+  }
+  result = std::move(joined);
   return Status::ok();
 }
 
@@ -244,11 +264,13 @@ StatusOr<Checkpoint> loadStep(const std::string &path) {
   for (const std::string &name : files.keys)
     DYNA_RETURN_IF_ERROR(checkNoLink(joinPath(path, name)));
   SafetensorsFile optimizer;
-  DYNA_RETURN_IF_ERROR(loadTensors(path, files, modelFile, result.model));
+  DYNA_RETURN_IF_ERROR(files.find(shardIndexFile)
+                           ? loadShards(path, files, result.model)
+                           : loadTensors(path, files, modelFile, result.model));
   DYNA_RETURN_IF_ERROR(loadTensors(path, files, optimizerFile, optimizer));
   result.optimizer = std::move(optimizer);
   for (const std::string &name : files.keys) {
-    if (name == modelFile || name == optimizerFile)
+    if (name == modelFile || name == optimizerFile || isShardName(name))
       continue;
     DYNA_ASSIGN_OR_RETURN(std::string bytes, readFile(joinPath(path, name)));
     DYNA_RETURN_IF_ERROR(
@@ -276,10 +298,12 @@ StatusOr<Checkpoint> loadModelOnly(const std::string &path,
       slash == std::string::npos ? "." : file.substr(0, slash + 1);
   if (fileExists(joinPath(folder, listFile))) {
     StatusOr<FileList> list = readList(folder);
-    Status status = list.isOk()
-                        ? checkListed(list->files, fileName(file),
-                                      model.bytes().size(), model.checksum())
-                        : list.status();
+    Status status = list.status();
+    if (list.isOk() && fileName(file) == shardIndexFile)
+      status = loadShards(folder, list->files, model);
+    else if (list.isOk())
+      status = checkListed(list->files, fileName(file), model.bytes().size(),
+                           model.checksum());
     DYNA_RETURN_IF_ERROR(model.checkReadable());
     if (!status.isOk())
       return Status(status.code(),
@@ -569,9 +593,23 @@ Status CheckpointStore::writeFiles(const std::string &path,
   DYNA_RETURN_IF_ERROR(OutputFile::create(mark).status());
   // The mark that HuggingFace's loader asks for.
   const Metadata metadata = {{"format", "pt"}};
-  DYNA_RETURN_IF_ERROR(writeOne(modelFile, [&](OutputFile &file) {
-    return writeSafetensors(file, contents.model, metadata, contents.give);
-  }));
+  std::vector<TensorView> model = contents.model;
+  sortAsInFiles(model);
+  const std::vector<size_t> ends = dealToShards(model, contents.shardBytes);
+  for (size_t shard = 0, begin = 0; shard < ends.size();
+       begin = ends[shard++]) {
+    const std::vector<TensorView> own(model.begin() + begin,
+                                      model.begin() + ends[shard]);
+    DYNA_RETURN_IF_ERROR(
+        writeOne(ends.size() == 1 ? modelFile : shardName(shard, ends.size()),
+                 [&](OutputFile &file) {
+                   return writeSafetensors(file, own, metadata, contents.give);
+                 }));
+  }
+  if (ends.size() > 1)
+    DYNA_RETURN_IF_ERROR(writeOne(shardIndexFile, [&](OutputFile &file) {
+      return file.write(shardIndexText(model, ends));
+    }));
   DYNA_RETURN_IF_ERROR(writeOne(optimizerFile, [&](OutputFile &file) {
     return writeSafetensors(file, contents.optimizer, {}, contents.give);
   }));

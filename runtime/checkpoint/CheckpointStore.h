@@ -5,7 +5,8 @@
 // A directory of checkpoints, at every moment with a complete one in it once
 // the first save is done:
 //
-//   DIR/step-200/model.safetensors      logical tensors of the model
+//   DIR/step-200/model.safetensors      logical tensors of the model; if it is
+//                                       large, shards and an index (ModelShards.h)
 //   DIR/step-200/optimizer.safetensors  what else training needs of each
 //   DIR/step-200/config.json            the family's config, if it has one
 //   DIR/step-200/state.json             step, seed, data cursor: the caller's
@@ -17,7 +18,7 @@
 // `.dyna-tmp-*` behind at worst, which the next `open` removes.
 //
 // The folder may hold what others wrote. Removed is only what carries our mark:
-// a folder (no link) named as above that holds nothing but files of the five
+// a folder (no link) named as above that holds nothing but files of these
 // names and `dyna-unfinished`, and of these either that one, which a save writes
 // first, or a checkpoint.json of this format, for step-N of this step. A step-N
 // whose checkpoint.json is damaged or gone is passed over, and renamed where it is
@@ -71,6 +72,8 @@ StatusOr<Checkpoint> loadCheckpoint(const std::string &path);
 struct CheckpointContents {
   int64_t step = 0;
   std::vector<TensorView> model;
+  int64_t shardBytes =
+      0; ///< of the model, at most about so many in a file; 0: any
   std::vector<TensorView> optimizer;
   GiveTensor give;    ///< null if all tensors have memory
   std::string state;  ///< JSON

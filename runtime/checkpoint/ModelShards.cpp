@@ -1,4 +1,4 @@
-//===- ModelShards.cpp - Reads a model that lies in several files ---------===//
+//===- ModelShards.cpp - Models that lie in several files -----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -6,6 +6,7 @@
 
 #include "runtime/base/Files.h"
 #include "runtime/base/JsonReader.h"
+#include "runtime/base/JsonWriter.h"
 #include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
 
@@ -77,6 +78,63 @@ Status checkShard(const std::string &index, const SafetensorsFile &shard,
 }
 
 } // namespace
+
+std::string shardName(size_t shard, size_t count) {
+  return formatText("model-%05d-of-%05d.safetensors", shard + 1, count);
+}
+
+bool isShardName(std::string_view name) {
+  constexpr std::string_view begin = "model-", middle = "-of-",
+                             end = ".safetensors";
+  auto take = [&](std::string_view word) {
+    const bool isThere = name.substr(0, word.size()) == word;
+    name.remove_prefix(isThere ? word.size() : 0);
+    return isThere;
+  };
+  auto takeNumber = [&] {
+    constexpr size_t fewest = 5;
+    const size_t digits =
+        std::min(name.find_first_not_of("0123456789"), name.size());
+    name.remove_prefix(digits);
+    return digits >= fewest;
+  };
+  return take(begin) && takeNumber() && take(middle) && takeNumber() &&
+         name == end;
+}
+
+std::vector<size_t> dealToShards(const std::vector<TensorView> &tensors,
+                                 int64_t limit) {
+  std::vector<size_t> ends;
+  int64_t filled = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const int64_t bytes =
+        tensorBytes(tensors[i].type, tensors[i].shape).value_or(0);
+    const bool isFull = limit > 0 && filled > 0 && bytes > limit - filled;
+    if (isFull)
+      ends.push_back(i);
+    filled = (isFull ? 0 : filled) + bytes;
+  }
+  ends.push_back(tensors.size());
+  return ends;
+}
+
+std::string shardIndexText(const std::vector<TensorView> &tensors,
+                           const std::vector<size_t> &ends) {
+  int64_t bytes = 0;
+  JsonObject map;
+  size_t shard = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    while (i >= ends[shard])
+      ++shard;
+    bytes += tensorBytes(tensors[i].type, tensors[i].shape).value_or(0);
+    map.add(tensors[i].name, shardName(shard, ends.size()));
+  }
+  return JsonObject()
+             .add("metadata", JsonObject().add("total_size", bytes))
+             .add("weight_map", JsonText::raw(map.text("\n  ")))
+             .text("\n ") +
+         "\n";
+}
 
 StatusOr<std::vector<std::string>> readShardNames(const std::string &index) {
   DYNA_ASSIGN_OR_RETURN(ShardMap shards, readIndex(index));

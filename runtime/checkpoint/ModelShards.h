@@ -1,4 +1,4 @@
-//===- ModelShards.h - Reads a model that lies in several files -*- C++ -*-===//
+//===- ModelShards.h - Models that lie in several files ---------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -21,6 +21,25 @@ namespace dyna {
 
 /// File name of the index.
 inline constexpr const char *shardIndexFile = "model.safetensors.index.json";
+
+/// File name of a model that lies in one file.
+inline constexpr const char *modelFile = "model.safetensors";
+
+/// Returns "model-00002-of-00003.safetensors" for shard 1 of 3.
+std::string shardName(size_t shard, size_t count);
+/// Returns true for names that `shardName` gives.
+bool isShardName(std::string_view name);
+
+/// Deals tensors to shards in their order, as HuggingFace does: a shard takes tensors
+/// up to `limit` bytes, and one that is larger has a shard of its own. Each element is
+/// where the shard's tensors end. One shard if `limit` is 0. Takes time linear in the
+/// tensors.
+std::vector<size_t> dealToShards(const std::vector<TensorView> &tensors,
+                                 int64_t limit);
+
+/// Returns the text of an index for tensors that were dealt so.
+std::string shardIndexText(const std::vector<TensorView> &tensors,
+                           const std::vector<size_t> &ends);
 
 /// Returns the names of the shards in an index, sorted. Fails unless the index has a
 /// `weight_map` with names of files beside it. An index has at most 64 MiB and names at

@@ -38,6 +38,8 @@ public:
 
   const std::string &name() const { return name_; }
   std::string_view bytes() const { return bytes_; }
+  /// The files that were joined; none in a file that was read alone.
+  const std::vector<SafetensorsFile> &parts() const { return parts_; }
   const Metadata &metadata() const { return metadata_; }
   /// Of all bytes; gives back the memory of those that it has read.
   uint64_t checksum() const;

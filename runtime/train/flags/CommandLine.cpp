@@ -331,7 +331,19 @@ Status resolveOptions(TrainOptions &options) {
       !options.memoryLimit.empty() && !bytes.isOk())
     return Status::invalidArgument("--memory-limit: " +
                                    bytes.status().message());
+  if (StatusOr<int64_t> bytes = parseBytes(options.maxShardSize);
+      options.maxShardSize != "0" && !bytes.isOk())
+    return Status::invalidArgument(
+        "--max-shard-size: " + bytes.status().message() +
+        "; 0 saves in one file");
   return Status::ok();
+}
+
+int64_t shardBytesOf(const TrainOptions &options) {
+  if (options.maxShardSize == "0")
+    return 0;
+  StatusOr<int64_t> bytes = parseBytes(options.maxShardSize);
+  return bytes.isOk() ? *bytes : 0; // resolveOptions has refused others
 }
 
 int64_t scheduleLength(const TrainOptions &options) {

@@ -47,6 +47,9 @@ Status checkBatching(const TrainOptions &options);
 /// Whether the flags fit together; fills in the defaults that depend on others.
 Status resolveOptions(TrainOptions &options);
 
+/// Bytes of --max-shard-size; 0: models are saved in one file.
+int64_t shardBytesOf(const TrainOptions &options);
+
 /// Steps after which the schedule has ended.
 int64_t scheduleLength(const TrainOptions &options);
 

@@ -285,6 +285,10 @@ std::vector<Flag> filesFlags() {
              "where the disk has no room for one checkpoint more than --keep, "
              "remove the oldest before the next is written",
              &O::removeFirst, Stored::Yes),
+      text("Files", "max-shard-size", "BYTES",
+           "a model of more bytes is saved in shards of at most so many, with "
+           "an index; 0: in one file",
+           &O::maxShardSize, Stored::Yes),
       text("Files", "resume", "DIR",
            "continue the run saved there; its flags hold unless given again",
            &O::resume, Stored::No, true),

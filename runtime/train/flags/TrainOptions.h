@@ -79,7 +79,8 @@ struct TrainOptions : PlanningValues {
   std::string save;
   std::string saveEvery = "10min"; ///< see SaveSchedule::parse
   int64_t keep = 2;
-  bool removeFirst = false; ///< see CheckpointStore::removeFirst
+  bool removeFirst = false;          ///< see CheckpointStore::removeFirst
+  std::string maxShardSize = "5GiB"; ///< see shardBytesOf
   std::string resume;
   std::string load;
   std::string gradNorms;

@@ -60,7 +60,8 @@ static std::string traceText(const Session &session,
 
 /// A save needs room beside the checkpoints that stay, which go later.
 Status Trainer::proveRoom() {
-  std::vector<int64_t> bytes = checkpointBytes(*session_.model);
+  const std::vector<int64_t> bytes =
+      checkpointBytes(*session_.model, shardBytesOf(options_));
   if (options_.removeFirst)
     store_->removeFirst(bytes);
   const int64_t left = options_.steps - summary_.firstStep;
@@ -76,10 +77,11 @@ Status Trainer::proveRoom() {
     return Status(
         status.code(),
         formatText("--save %s: %s", store_->directory(), status.message()));
-  std::string text =
-      formatText("--save %s: %d checkpoint%s of %s cannot be written: %s",
-                 store_->directory(), count, count == 1 ? "" : "s",
-                 formatBytes(bytes[0] + bytes[1]), status.message());
+  std::string text = formatText(
+      "--save %s: %d checkpoint%s of %s cannot be written: %s",
+      store_->directory(), count, count == 1 ? "" : "s",
+      formatBytes(std::accumulate(bytes.begin(), bytes.end(), INT64_C(0))),
+      status.message());
   if (count > 1)
     text +=
         formatText("; as many are there at once with --keep %d", options_.keep);
@@ -459,8 +461,9 @@ Status Trainer::save(int64_t step, Status &failure) {
   state.costs = session_.costsMark();
   state.version = session_.version;
   state.arguments = runArguments(options_);
-  failure = saveRun(store_ ? &*store_ : nullptr, *session_.ranks, state,
-                    session_.data->dataset().endToken());
+  failure =
+      saveRun(store_ ? &*store_ : nullptr, *session_.ranks, state,
+              shardBytesOf(options_), session_.data->dataset().endToken());
   const bool isLost = failure.code() == StatusCode::DeviceError ||
                       failure.code() == StatusCode::DeadlineExceeded;
   DYNA_ASSIGN_OR_RETURN(auto hasFailed,

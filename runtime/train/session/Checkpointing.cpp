@@ -277,11 +277,19 @@ std::string modelHashText(const Model &model) {
   return formatText("%016x", manifestHash(computed));
 }
 
-std::vector<int64_t> checkpointBytes(const Model &model) {
+std::vector<int64_t> checkpointBytes(const Model &model, int64_t shardBytes) {
+  // Each is a file that is open while room is proved.
+  constexpr int64_t mostShards = 16;
   constexpr int64_t headerBytes = 1 << 14, entryBytes = 512;
   int64_t header = headerBytes + entryBytes * model.parameters();
   int64_t part = model.totalElements() * elementBytes(model.masterType());
-  return {header + part, 2 * (header + part)};
+  const int64_t shards =
+      shardBytes > 0 ? std::clamp<int64_t>(part / shardBytes + 1, 1, mostShards)
+                     : 1;
+  std::vector<int64_t> bytes(static_cast<size_t>(shards),
+                             header + part / shards + 1);
+  bytes.push_back(2 * (header + part));
+  return bytes;
 }
 
 int64_t checkpointBufferBytes(const Model &model) {
@@ -302,8 +310,9 @@ int64_t checkpointBufferBytes(const Model &model) {
 }
 
 Status saveRun(CheckpointStore *store, RankTeam &ranks, const RunState &state,
-               std::optional<int32_t> endToken) {
+               int64_t shardBytes, std::optional<int32_t> endToken) {
   CheckpointContents contents;
+  contents.shardBytes = shardBytes;
   TensorStream tensors(ranks);
   DYNA_RETURN_IF_ERROR(tensors.prepare(contents));
   contents.step = state.step;

@@ -44,8 +44,9 @@ struct RunState {
 /// Of what a saved run depends on, whatever device it runs on.
 std::string modelHashText(const Model &model);
 
-/// Bytes of the files of a checkpoint, or a little more.
-std::vector<int64_t> checkpointBytes(const Model &model);
+/// Bytes of the files of a checkpoint, or a little more. Many shards of a model count as
+/// a few files of as many bytes.
+std::vector<int64_t> checkpointBytes(const Model &model, int64_t shardBytes);
 
 /// Memory that saving or loading takes for a while, beside the arena: a few
 /// pieces of tensors, and the largest that is stored otherwise than it is kept.
@@ -53,9 +54,10 @@ int64_t checkpointBufferBytes(const Model &model);
 
 /// Writes a checkpoint of everything that the ranks have; without a store, this
 /// process only hands over its part.
+/// `shardBytes` is as in CheckpointContents.
 /// `endToken`: that of every document, where it is known.
 Status saveRun(CheckpointStore *store, RankTeam &ranks, const RunState &state,
-               std::optional<int32_t> endToken);
+               int64_t shardBytes, std::optional<int32_t> endToken);
 
 /// What the configuration beside the checkpoint says otherwise than that of
 /// this program: "n_head is 6 there and 5 here". Fields that say how a model

@@ -94,4 +94,33 @@ TEST_F(TrainDataTest, AnyNumberOfFiles) {
   EXPECT_EQ(numbers("m.jsonl", "loss").size(), 20u);
 }
 
+// A run in shards is that of one file, and each resumes the other.
+TEST_F(TrainDataTest, CheckpointsInShardsResume) {
+  auto trained = [&](const std::string &name, const char *steps,
+                     std::vector<std::string> more = {}) {
+    more.insert(more.end(), {std::string("--steps=") + steps,
+                             "--schedule-steps=6", "--save=" + path(name)});
+    return run(training(more)).code;
+  };
+  ASSERT_EQ(trained("whole", "6"), 0);
+  ASSERT_EQ(trained("shards", "3", {"--max-shard-size=2KiB"}), 0);
+  EXPECT_FALSE(fileExists(path("shards/step-3/model.safetensors")));
+  EXPECT_TRUE(fileExists(path("shards/step-3/model.safetensors.index.json")));
+  // The size goes with the run; another one may be given.
+  ASSERT_EQ(run({"--resume=" + path("shards"), "--steps=5"}).code, 0);
+  EXPECT_TRUE(fileExists(path("shards/step-5/model.safetensors.index.json")));
+  ASSERT_EQ(
+      run({"--resume=" + path("shards"), "--steps=6", "--max-shard-size=0"})
+          .code,
+      0);
+  expectSame("shards/step-6", "whole/step-6");
+  Result loaded =
+      run({"--evaluate", "--load=" + path("shards/step-5"), "--data",
+           path("corpus"), "--threads=1", "--no-progress"});
+  EXPECT_EQ(loaded.code, 0) << loaded.err;
+  Result bad = run(training({"--max-shard-size=much"}));
+  EXPECT_EQ(bad.code, 2);
+  EXPECT_THAT(bad.err, HasSubstr("--max-shard-size: expects bytes"));
+}
+
 } // namespace

@@ -61,6 +61,7 @@ static LlamaConfig llamaOf(const DerivedFacts &layers) {
   take(config.activation, layers.activation);
   take(config.rmsNormEpsilon, layers.rmsNormEpsilon);
   take(config.ropeTheta, layers.theta);
+  take(config.ropeScaling, layers.scaling);
   take(config.attentionBias, layers.attentionBias);
   take(config.mlpBias, layers.mlpBias);
   take(config.tieWordEmbeddings, layers.tied);

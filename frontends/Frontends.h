@@ -11,6 +11,7 @@
 #ifndef DYNA_FRONTENDS_FRONTENDS_H
 #define DYNA_FRONTENDS_FRONTENDS_H
 
+#include "dialects/dyna/RopeScaling.h"
 #include "frontends/ConfigReader.h"
 #include "frontends/ModelBuilder.h"
 
@@ -50,6 +51,7 @@ struct LlamaConfig {
   Activation activation = Activation::Silu;
   double rmsNormEpsilon = 1e-6;
   double ropeTheta = 10000;
+  RopeScaling ropeScaling;
   bool attentionBias = false;
   bool mlpBias = false;
   bool tieWordEmbeddings = false;

@@ -14,66 +14,174 @@ static constexpr StringRef ignoredFields[] = {
     "eos_token_id",         "pad_token_id",  "pretraining_tp", "torch_dtype",
     "transformers_version", "use_cache"};
 
-/// Keys that say how positions are scaled.
-static constexpr StringRef scalingKeys[] = {"attention_factor",
-                                            "beta_fast",
-                                            "beta_slow",
-                                            "factor",
-                                            "high_freq_factor",
-                                            "long_factor",
-                                            "low_freq_factor",
-                                            "mscale",
-                                            "mscale_all_dim",
-                                            "original_max_position_embeddings",
-                                            "partial_rotary_factor",
-                                            "short_factor",
-                                            "truncate"};
+namespace {
 
-/// Refuses what scales positions, also where no type says how.
-static void checkRotation(ConfigReader &reader, StringRef field,
-                          const llvm::json::Object &object) {
-  bool hasType = false;
-  for (StringRef key : {"rope_type", "type"})
-    if (const llvm::json::Value *type = object.get(key)) {
-      hasType = true;
-      if (type->getAsString() != "default")
-        reader.error(field)
-            << "expects '" << key << "' to be \"default\", but got "
-            << printExcerpt(*type) << ": positions are not scaled";
+/// Keys that say how positions are scaled.
+constexpr StringRef scalingKeys[] = {"attention_factor",
+                                     "beta_fast",
+                                     "beta_slow",
+                                     "factor",
+                                     "high_freq_factor",
+                                     "long_factor",
+                                     "low_freq_factor",
+                                     "mscale",
+                                     "mscale_all_dim",
+                                     "original_max_position_embeddings",
+                                     "partial_rotary_factor",
+                                     "short_factor",
+                                     "truncate"};
+
+/// Reads one object that says how positions are rotated and scaled.
+class RotationReader {
+public:
+  RotationReader(ConfigReader &reader, StringRef field,
+                 const llvm::json::Object &object)
+      : reader(reader), field(field), object(object) {}
+
+  /// Takes the place of `fallback` if the object has a base.
+  double readTheta(double fallback) {
+    return get("rope_theta") ? number("rope_theta", 1, 1e15).value_or(fallback)
+                             : fallback;
+  }
+  RopeScaling readScaling();
+
+private:
+  /// Null if it is absent or null.
+  const llvm::json::Value *get(StringRef key) const {
+    const llvm::json::Value *value = object.get(key);
+    return value && value->kind() != llvm::json::Value::Null ? value : nullptr;
+  }
+  std::string readType();
+  /// Of at least `lowest` and below `highest`; reports one that is not.
+  std::optional<double> number(StringRef key, double lowest, double highest);
+  void checkUnused(StringRef type, ArrayRef<StringRef> used);
+
+  ConfigReader &reader;
+  StringRef field;
+  const llvm::json::Object &object;
+};
+
+std::optional<double> RotationReader::number(StringRef key, double lowest,
+                                             double highest) {
+  const llvm::json::Value *value = get(key);
+  std::optional<double> number = value ? value->getAsNumber() : std::nullopt;
+  // Written so that NaN fails.
+  if (number && *number >= lowest && *number < highest)
+    return number;
+  InFlightDiagnostic diagnostic = reader.error(field);
+  diagnostic << "expects '" << key << "' to be a number of at least "
+             << printNumber(lowest) << " and below " << printNumber(highest)
+             << ", but ";
+  if (value)
+    diagnostic << "got " << printExcerpt(*value);
+  else
+    diagnostic << "it is missing";
+  return std::nullopt;
+}
+
+/// Empty if no type is given, or one that is not known, which is reported.
+std::string RotationReader::readType() {
+  std::string type;
+  for (StringRef key : {"rope_type", "type"}) {
+    const llvm::json::Value *value = get(key);
+    if (!value)
+      continue;
+    std::optional<StringRef> text = value->getAsString();
+    if (!text || !llvm::is_contained({"default", "linear", "llama3"}, *text)) {
+      reader.error(field) << "expects '" << key
+                          << "' to be \"default\", \"linear\" or \"llama3\", "
+                             "but got "
+                          << printExcerpt(*value)
+                          << ": positions are scaled in no other way";
+      return "unknown";
     }
+    if (!type.empty() && type != *text)
+      reader.error(field) << "has 'rope_type' \"" << type
+                          << "\" and another 'type', " << printExcerpt(*value)
+                          << "; keep the one that is meant";
+    type = text->str();
+  }
+  return type;
+}
+
+/// Keys that say nothing for this type are no mistake of other readers, and have no
+/// effect there either.
+void RotationReader::checkUnused(StringRef type, ArrayRef<StringRef> used) {
   SmallVector<StringRef> known = {"rope_type", "type", "rope_theta"};
   for (StringRef key : scalingKeys) {
-    if (!hasType && object.get(key))
+    known.push_back(key);
+    if (!get(key) || llvm::is_contained(used, key) || type == "unknown")
+      continue;
+    if (key == "partial_rotary_factor") {
+      if (get(key)->getAsNumber() != 1.0)
+        reader.error(field)
+            << "expects '" << key << "' to be 1, but got "
+            << printExcerpt(*get(key)) << ": all features of a head rotate";
+    } else if (type.empty()) {
       reader.error(field) << "has '" << key
                           << "', but no 'rope_type' that says how positions "
-                             "are scaled; remove the field, as positions are "
-                             "not scaled";
-    known.push_back(key);
+                             "are scaled; give \"linear\", \"llama3\", or "
+                             "\"default\" if they are not";
+    } else {
+      reader.warning(field)
+          << "'" << key << "' has no effect with 'rope_type' \"" << type
+          << "\"";
+    }
   }
   reader.checkKeys(field, object, known);
 }
 
-/// The base of the rotation, from `rope_theta` or `rope_parameters`; the latter
-/// and the older `rope_scaling` may also stretch it, which is not supported.
-static double readTheta(ConfigReader &reader, double fallback) {
-  double theta = reader.number("rope_theta", fallback, 1, 1e15);
+RopeScaling RotationReader::readScaling() {
+  static constexpr StringRef linearKeys[] = {"factor"};
+  static constexpr StringRef llama3Keys[] = {
+      "factor", "low_freq_factor", "high_freq_factor",
+      "original_max_position_embeddings"};
+  const std::string type = readType();
+  RopeScaling scaling;
+  if (type == "linear" || type == "llama3")
+    scaling.factor = number("factor", 1, 1e15).value_or(1);
+  if (type == "llama3") {
+    auto low = number("low_freq_factor", 1e-15, 1e15);
+    auto high = number("high_freq_factor", 1e-15, 1e15);
+    auto original = number("original_max_position_embeddings", 1, INT32_MAX);
+    scaling.lowFreqFactor = low.value_or(1);
+    scaling.highFreqFactor = high.value_or(scaling.lowFreqFactor + 1);
+    scaling.originalPositions = static_cast<int64_t>(original.value_or(1));
+    if (original && static_cast<double>(scaling.originalPositions) != *original)
+      reader.error(field) << "expects 'original_max_position_embeddings' to be "
+                             "an integer, but got "
+                          << printNumber(*original);
+    if (low && high && *low >= *high)
+      reader.error(field) << "expects 'low_freq_factor' below "
+                             "'high_freq_factor', but got "
+                          << printNumber(*low) << " and " << printNumber(*high);
+  }
+  checkUnused(type, type == "linear"   ? ArrayRef(linearKeys)
+                    : type == "llama3" ? ArrayRef(llama3Keys)
+                                       : ArrayRef<StringRef>());
+  return scaling;
+}
+
+} // namespace
+
+/// Reads the base of the rotation and how it is scaled: newer configurations have both in
+/// `rope_parameters`, older ones in `rope_theta` and `rope_scaling`.
+static void readRotation(ConfigReader &reader, LlamaConfig &config) {
+  config.ropeTheta = reader.number("rope_theta", config.ropeTheta, 1, 1e15);
+  std::optional<RopeScaling> first;
   for (StringRef field : {"rope_parameters", "rope_scaling"}) {
     const llvm::json::Object *object = reader.object(field);
     if (!object)
       continue;
-    checkRotation(reader, field, *object);
-    if (const llvm::json::Value *value = object->get("rope_theta")) {
-      std::optional<double> number = value->getAsNumber();
-      if (!number || !(*number >= 1 && *number < 1e15))
-        reader.error(field)
-            << "expects 'rope_theta' to be a number of at least 1 and below "
-               "1e15, but got "
-            << printExcerpt(*value);
-      else
-        theta = *number;
-    }
+    RotationReader rotation(reader, field, *object);
+    config.ropeTheta = rotation.readTheta(config.ropeTheta);
+    config.ropeScaling = rotation.readScaling();
+    if (first && !(*first == config.ropeScaling))
+      reader.error(field) << "says \"" << config.ropeScaling.text()
+                          << "\", but 'rope_parameters' says \""
+                          << first->text() << "\"; keep the one that is meant";
+    first = config.ropeScaling;
   }
-  return theta;
 }
 
 std::optional<LlamaConfig> mlir::dyna::readLlamaConfig(ConfigReader &reader) {
@@ -113,7 +221,7 @@ std::optional<LlamaConfig> mlir::dyna::readLlamaConfig(ConfigReader &reader) {
   config.activation = readActivation(reader, "hidden_act", "silu");
   config.rmsNormEpsilon =
       reader.number("rms_norm_eps", config.rmsNormEpsilon, 1e-30, 1);
-  config.ropeTheta = readTheta(reader, config.ropeTheta);
+  readRotation(reader, config);
   config.attentionBias = reader.boolean("attention_bias", false);
   config.mlpBias = reader.boolean("mlp_bias", false);
   config.tieWordEmbeddings = reader.boolean("tie_word_embeddings", false);
@@ -147,7 +255,8 @@ static LayerTemplate buildBlock(ModelBuilder &model,
   int64_t keyWidth = config.kvHeads * config.headDim;
   auto rotate = [&](Value x) -> Value {
     return RotaryOp::create(b, x, b.input(1), config.headDim,
-                            APFloat(config.ropeTheta), /*inverse=*/false);
+                            APFloat(config.ropeTheta), /*inverse=*/false,
+                            config.ropeScaling.attribute(model.context()));
   };
 
   Value n = b.rmsNorm(b.input(0), "input_norm", config.rmsNormEpsilon);

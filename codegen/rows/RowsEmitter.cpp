@@ -5,7 +5,7 @@
 #include "codegen/rows/RowsEmitter.h"
 
 #include "codegen/rows/VectorMath.h"
-#include <cmath>
+#include "dialects/dyna/RopeScaling.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
@@ -265,11 +265,7 @@ void RowsEmitter::emitRow(Value row) {
 void RowsEmitter::emitRotary(RotaryOp op, Value rowPosition) {
   Type type = plan.accumulator;
   int64_t headDim = op.getHeadDim(), half = headDim / 2;
-  double theta = op.getTheta().convertToDouble();
-  SmallVector<double> frequencies;
-  for (int64_t j = 0; j < half; ++j)
-    frequencies.push_back(std::pow(theta, -2.0 * j / headDim));
-  Value table = target.table(frequencies);
+  Value table = target.table(rotaryFrequencies(op));
   Value position = builder.convertToFloat(rowPosition, builder.f64Type());
   auto at = [&](Value base, const Piece &piece, Type element) {
     return builder.offset(base, piece.column, element);

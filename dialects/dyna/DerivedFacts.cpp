@@ -110,6 +110,7 @@ void Deriver::addOp(Operation *op, Tables &tables) {
     facts.rmsNormEpsilon.insert({norm.getEpsilon().convertToDouble(), op});
   } else if (auto rotary = dyn_cast<RotaryOp>(op)) {
     facts.theta.insert({rotary.getTheta().convertToDouble(), op});
+    facts.scaling.insert({RopeScaling::of(rotary.getScalingAttr()), op});
   } else if (auto gelu = dyn_cast<GeluOp>(op)) {
     addActivation(op, gelu.getForm() == GeluForm::Tanh ? "gelu_new" : "gelu");
   } else if (isa<SiluOp>(op)) {

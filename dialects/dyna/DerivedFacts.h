@@ -10,7 +10,7 @@
 #ifndef DYNA_DIALECTS_DYNA_DERIVEDFACTS_H
 #define DYNA_DIALECTS_DYNA_DERIVEDFACTS_H
 
-#include "dialects/dyna/Dyna.h"
+#include "dialects/dyna/RopeScaling.h"
 #include "llvm/ADT/DenseMap.h"
 #include <map>
 #include <string>
@@ -30,6 +30,7 @@ struct DerivedFacts {
   /// Attentions of all calls.
   Said<int64_t> depth;
   Said<double> layerNormEpsilon, rmsNormEpsilon, theta;
+  Said<RopeScaling> scaling;
   /// Probabilities in layers that look tokens up, and in those with attention; 0
   /// where there is no dropout.
   Said<double> embeddingDropout, blockDropout;

@@ -189,6 +189,32 @@ def Dyna_ShardAttr : Dyna_Attr<"Shard", "shard"> {
   let genVerifyDecl = 1;
 }
 
+def Dyna_RopeScalingAttr : Dyna_Attr<"RopeScaling", "rope_scaling"> {
+  let summary = "How a rotation is scaled for samples longer than those that a model was trained on.";
+  let description = [{
+    Two scalings of HuggingFace's configurations. `linear` has `factor` alone, which divides
+    every frequency. `llama3` has all parameters: with `L = original_positions`, a frequency
+    whose wavelength (`2 pi / frequency`) is above `L / low_freq_factor` is divided by
+    `factor`, one with a wavelength below `L / high_freq_factor` stays, and in between the
+    two are mixed: the share of the undivided one is
+    `(L / wavelength - low_freq_factor) / (high_freq_factor - low_freq_factor)`.
+
+    Constraints:
+    - (ROPE1) `factor` is an f64 of at least 1, and finite.
+    - (ROPE2) `low_freq_factor`, `high_freq_factor` and `original_positions` are all there or none.
+    - (ROPE3) `0 < low_freq_factor < high_freq_factor`, both f64 and finite; `original_positions` is positive.
+
+    Examples: `#dyna.rope_scaling<factor = 4.0>`,
+    `#dyna.rope_scaling<factor = 8.0, low_freq_factor = 1.0, high_freq_factor = 4.0, original_positions = 8192>`.
+  }];
+  let parameters = (ins "::mlir::FloatAttr":$factor,
+    OptionalParameter<"::mlir::FloatAttr">:$low_freq_factor,
+    OptionalParameter<"::mlir::FloatAttr">:$high_freq_factor,
+    DefaultValuedParameter<"int64_t", "0">:$original_positions);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 def Dyna_FactsAttr : Dyna_Attr<"Facts", "facts"> {
   let summary = "Facts of a model that the training binary needs beside its layers.";
   let description = [{

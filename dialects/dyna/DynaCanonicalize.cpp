@@ -26,7 +26,8 @@ OpFoldResult RotaryOp::fold(FoldAdaptor) {
   if (getPlacesAttr() || !inner || inner.getPlacesAttr() ||
       inner.getInverse() == getInverse() ||
       inner.getSegments() != getSegments() ||
-      inner.getHeadDim() != getHeadDim() || inner.getTheta() != getTheta())
+      inner.getHeadDim() != getHeadDim() || inner.getTheta() != getTheta() ||
+      inner.getScalingAttr() != getScalingAttr())
     return {};
   return inner.getX();
 }

@@ -148,7 +148,7 @@ void RotaryOp::buildGradient(GradientBuilder &gradients) {
                 RotaryOp::create(builder, getLoc(), getX().getType(),
                                  gradients.gradientOf(getResult()),
                                  gradients.use(getSegments()), getHeadDim(),
-                                 getTheta(), !getInverse()));
+                                 getTheta(), !getInverse(), getScalingAttr()));
 }
 
 void GeluOp::buildGradient(GradientBuilder &gradients) {

@@ -202,6 +202,7 @@ def Dyna_RotaryOp : Dyna_ComputeOp<"rotary", [Dyna_Differentiable, Dyna_RowWise,
     Feature `j` of the first half of a head and feature `j` of its second half form a
     pair, turned by `position * theta^(-2j / head_dim)` (Su et al. 2021, in the
     half-split order of LLaMA checkpoints). `inverse` turns the other way: the gradient.
+    `scaling` changes the frequencies `theta^(-2j / head_dim)`.
 
     Constraints:
     - (ROTARY1) `head_dim` is positive, even, and divides the width of `x`.
@@ -214,7 +215,8 @@ def Dyna_RotaryOp : Dyna_ComputeOp<"rotary", [Dyna_Differentiable, Dyna_RowWise,
     ```
   }];
   let arguments = !con((ins Dyna_Activation:$x, Dyna_SegmentsType:$segments, I64Attr:$head_dim,
-                            F64Attr:$theta, UnitAttr:$inverse), places);
+                            F64Attr:$theta, UnitAttr:$inverse,
+                            OptionalAttr<Dyna_RopeScalingAttr>:$scaling), places);
   let results = (outs Dyna_Activation:$result);
   let assemblyFormat = "$x `,` $segments attr-dict `:` type($x)";
   let hasVerifier = 1;

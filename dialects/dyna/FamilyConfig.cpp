@@ -67,6 +67,13 @@ struct Model {
 /// What the layers say, each with the op that says it.
 using Derived = SmallVector<std::pair<Json, Operation *>, 2>;
 
+Derived derived(const Said<RopeScaling> &said) {
+  Derived result;
+  for (const auto &[value, op] : said)
+    result.push_back({Json(value.text()), op});
+  return result;
+}
+
 template <typename T> Derived derived(const Said<T> &said) {
   Derived result;
   for (const auto &[value, op] : said)
@@ -107,6 +114,25 @@ Json readTheta(const Object &config, StringRef name) {
   return theta;
 }
 
+/// How an object scales positions, as `RopeScaling::text` has it; its type if that
+/// is no scaling that layers have.
+Json readScaling(const Object &object, const Json &type) {
+  auto number = [&](StringRef key) {
+    return object.getNumber(key).value_or(0);
+  };
+  RopeScaling scaling;
+  scaling.factor = number("factor");
+  if (type.getAsString() == "llama3") {
+    scaling.lowFreqFactor = number("low_freq_factor");
+    scaling.highFreqFactor = number("high_freq_factor");
+    scaling.originalPositions =
+        object.getInteger("original_max_position_embeddings").value_or(0);
+  } else if (type.getAsString() != "linear") {
+    return type;
+  }
+  return Json(scaling.text());
+}
+
 /// What stretches positions, if anything does.
 Json readRotation(const Object &config, StringRef) {
   for (StringRef around : {"rope_parameters", "rope_scaling"}) {
@@ -118,8 +144,8 @@ Json readRotation(const Object &config, StringRef) {
       return *value;
     for (StringRef key : {"rope_type", "type"})
       if (const Json *type = object->get(key))
-        if (type->getAsString() != "default")
-          return *type;
+        if (type->getAsString() != "default" && type->kind() != Json::Null)
+          return readScaling(*object, *type);
   }
   return nullptr;
 }
@@ -225,8 +251,7 @@ const Field llamaFields[] = {
     {"rope_theta", [](const Model &) { return Json(10000); },
      DYNA_DERIVED(theta), readTheta},
     {"rope_scaling", [](const Model &) { return Json("default"); },
-     [](const Model &model) { return Derived{{Json("default"), model.op}}; },
-     readRotation},
+     DYNA_DERIVED(scaling), readRotation},
     {"attention_bias", constant<bool, false>, DYNA_DERIVED(attentionBias),
      readPlain},
     {"mlp_bias", constant<bool, false>, DYNA_DERIVED(mlpBias), readPlain},

@@ -102,7 +102,10 @@ static std::string writeNumber(const JsonValue &value) {
   // Beyond all doubles a number is infinite, for which JSON has no name.
   if (error != std::errc() || !std::isfinite(value.number))
     return value.number < 0 ? "-1e999" : "1e999";
-  return {text, end};
+  std::string number(text, end);
+  // A whole number that is no integer, as 8.0, stays what it is to other readers.
+  return number.find_first_of(".e") == std::string::npos ? number + ".0"
+                                                         : number;
 }
 
 std::string dyna::writeJson(const JsonValue &value, size_t indentation) {

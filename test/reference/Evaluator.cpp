@@ -11,6 +11,20 @@ using namespace mlir;
 using namespace mlir::dyna;
 using namespace mlir::dyna::reference;
 
+RotaryScaling mlir::dyna::reference::scalingOf(RotaryOp op) {
+  RotaryScaling scaling;
+  RopeScalingAttr given = op.getScalingAttr();
+  if (!given)
+    return scaling;
+  scaling.factor = given.getFactor().getValueAsDouble();
+  scaling.positions = static_cast<double>(given.getOriginalPositions());
+  if (given.getLowFreqFactor()) {
+    scaling.low = given.getLowFreqFactor().getValueAsDouble();
+    scaling.high = given.getHighFreqFactor().getValueAsDouble();
+  }
+  return scaling;
+}
+
 namespace {
 /// The values of one op: operands in, results out.
 class Frame {
@@ -90,7 +104,7 @@ static void run(RotaryOp op, Frame &f) {
   f.set(op.getResult(),
         rotary(f.tensor(op.getX()), f.segments(op.getSegments()),
                static_cast<int64_t>(op.getHeadDim()), number(op.getTheta()),
-               op.getInverse()));
+               op.getInverse(), scalingOf(op)));
 }
 static void run(GeluOp op, Frame &f) {
   f.set(op.getResult(),

@@ -19,6 +19,7 @@
 #define DYNA_TEST_REFERENCE_EVALUATOR_H
 
 #include "dialects/dyna/Dyna.h"
+#include "test/reference/Formulas.h"
 #include "test/reference/Values.h"
 
 namespace mlir::dyna::reference {
@@ -34,6 +35,9 @@ FailureOr<std::vector<Datum>> evaluateFunction(FunctionOp function,
 /// results there.
 LogicalResult evaluateOperation(Operation *op, Environment &environment,
                                 const Context &context);
+
+/// The scaling that an op has, as Formulas.h has it.
+RotaryScaling scalingOf(RotaryOp op);
 
 /// The result of a layer for one value per argument: parameters, then inputs.
 /// `environment`, when given, receives every value of the body.

@@ -48,8 +48,16 @@ Tensor mul(const Tensor &x, const Tensor &y);
 Tensor layerNorm(const Tensor &x, const Tensor &weight, const Tensor &bias,
                  double epsilon);
 Tensor rmsNorm(const Tensor &x, const Tensor &weight, double epsilon);
+/// HuggingFace's scalings of rotations. `factor` 0: none; without `positions` it is
+/// "linear", with them "llama3".
+struct RotaryScaling {
+  double factor = 0, low = 0, high = 0, positions = 0;
+};
+/// Radians per position of pair `j` of a head.
+double rotaryFrequency(int64_t j, int64_t headDim, double theta,
+                       const RotaryScaling &scaling);
 Tensor rotary(const Tensor &x, const Segments &segments, int64_t headDim,
-              double theta, bool inverse);
+              double theta, bool inverse, const RotaryScaling &scaling = {});
 Tensor gelu(const Tensor &x, bool tanhForm);
 Tensor silu(const Tensor &x);
 Tensor relu(const Tensor &x);

@@ -148,16 +148,34 @@ Tensor rmsNorm(const Tensor &x, const Tensor &weight, double epsilon) {
   return result;
 }
 
+double rotaryFrequency(int64_t j, int64_t headDim, double theta,
+                       const RotaryScaling &scaling) {
+  const double frequency = std::pow(theta, -2.0 * static_cast<double>(j) /
+                                               static_cast<double>(headDim));
+  if (scaling.factor == 0)
+    return frequency;
+  if (scaling.positions == 0)
+    return frequency / scaling.factor;
+  // As transformers has it, by wavelengths.
+  const double wavelength = 2 * std::acos(-1.0) / frequency;
+  if (wavelength < scaling.positions / scaling.high)
+    return frequency;
+  if (wavelength > scaling.positions / scaling.low)
+    return frequency / scaling.factor;
+  const double smooth = (scaling.positions / wavelength - scaling.low) /
+                        (scaling.high - scaling.low);
+  return (1 - smooth) * frequency / scaling.factor + smooth * frequency;
+}
+
 Tensor rotary(const Tensor &x, const Segments &segments, int64_t headDim,
-              double theta, bool inverse) {
+              double theta, bool inverse, const RotaryScaling &scaling) {
   std::vector<int64_t> rows = segments.rowPositions();
   Tensor result(x.shape);
   int64_t half = headDim / 2;
   for (int64_t t = 0; t < x.rows(); ++t)
     for (int64_t head = 0; head < x.width() / headDim; ++head)
       for (int64_t j = 0; j < half; ++j) {
-        double frequency = std::pow(theta, -2.0 * static_cast<double>(j) /
-                                               static_cast<double>(headDim));
+        double frequency = rotaryFrequency(j, headDim, theta, scaling);
         double angle =
             static_cast<double>(rows[static_cast<size_t>(t)]) * frequency;
         if (inverse)

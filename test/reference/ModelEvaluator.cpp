@@ -100,9 +100,10 @@ static void reverse(RmsNormOp op, const Tensor &dy, Tape &tape) {
 }
 static void reverse(RotaryOp op, const Tensor &dy, Tape &tape) {
   // A rotation's transpose is its inverse.
-  tape.add(op.getX(), rotary(dy, tape.segments(op.getSegments()),
-                             static_cast<int64_t>(op.getHeadDim()),
-                             number(op.getTheta()), !op.getInverse()));
+  tape.add(op.getX(),
+           rotary(dy, tape.segments(op.getSegments()),
+                  static_cast<int64_t>(op.getHeadDim()), number(op.getTheta()),
+                  !op.getInverse(), scalingOf(op)));
 }
 static void reverse(GeluOp op, const Tensor &dy, Tape &tape) {
   tape.add(op.getX(), geluGrad(tape.tensor(op.getX()), dy,

@@ -176,7 +176,8 @@ Value LayerWriter::rotate(Value x, int64_t headDim) {
     return x;
   return RotaryOp::create(builder, location, x, segments(),
                           builder.getI64IntegerAttr(headDim),
-                          builder.getF64FloatAttr(choices.oneOf({100.0, 1e4})));
+                          builder.getF64FloatAttr(choices.oneOf({100.0, 1e4})),
+                          /*inverse=*/nullptr, /*scaling=*/nullptr);
 }
 
 Value LayerWriter::drop(Value x) {

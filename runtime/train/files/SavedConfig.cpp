@@ -88,6 +88,33 @@ void setTokens(JsonValue &config, std::optional<int32_t> endToken) {
     setMember(config, "eos_token_id", numberOf(*endToken));
 }
 
+JsonValue objectOf(const JsonValue *given) {
+  if (!isNull(given))
+    return *given;
+  JsonValue object;
+  object.kind = JsonValue::Kind::Object;
+  return object;
+}
+
+void dropMember(JsonValue &object, const std::string &key) {
+  auto at = std::find(object.keys.begin(), object.keys.end(), key);
+  if (at == object.keys.end())
+    return;
+  object.items.erase(object.items.begin() + (at - object.keys.begin()));
+  object.keys.erase(at);
+}
+
+/// The type of a scaling, under the newer name or the older one; null if none.
+const JsonValue *scalingType(const JsonValue *object) {
+  if (isNull(object))
+    return nullptr;
+  for (const char *key : {"rope_type", "type"})
+    if (const JsonValue *type = object->find(key); !isNull(type))
+      return type;
+  return nullptr;
+}
+
+/// Says base and scaling of the rotation as both newer and older versions read them.
 void setRotation(JsonValue &config) {
   const JsonValue *type = config.find("model_type");
   if (!type || type->text != "llama")
@@ -95,18 +122,35 @@ void setRotation(JsonValue &config) {
   JsonValue theta = numberOf(static_cast<int64_t>(defaultTheta));
   if (const JsonValue *plain = config.find("rope_theta"); !isNull(plain))
     theta = *plain;
-  const JsonValue *parameters = config.find("rope_parameters");
-  JsonValue object;
-  object.kind = JsonValue::Kind::Object;
-  if (!isNull(parameters))
-    object = *parameters;
-  // Where both are there, the object decides.
-  if (const JsonValue *inside = object.find("rope_theta"); !isNull(inside))
-    theta = *inside;
-  if (isNull(object.find("rope_type")) && isNull(object.find("type")))
-    setMember(object, "rope_type", stringOf("default"));
-  setMember(object, "rope_theta", theta);
-  setMember(config, "rope_parameters", std::move(object));
+  // Where several are there, the last object decides.
+  const JsonValue *newer = config.find("rope_parameters"),
+                  *older = config.find("rope_scaling");
+  for (const JsonValue *object : {newer, older})
+    if (const JsonValue *inside =
+            isNull(object) ? nullptr : object->find("rope_theta");
+        !isNull(inside))
+      theta = *inside;
+  JsonValue parameters = objectOf(scalingType(newer)   ? newer
+                                  : scalingType(older) ? older
+                                                       : newer);
+  const JsonValue *scaling = scalingType(&parameters);
+  const JsonValue named = scaling ? *scaling : stringOf("default");
+  dropMember(parameters, "type");
+  setMember(parameters, "rope_type", named);
+  setMember(parameters, "rope_theta", theta);
+  // Version 4 warns of a factor that is an integer.
+  for (const char *key : {"factor", "low_freq_factor", "high_freq_factor"})
+    if (auto at =
+            std::find(parameters.keys.begin(), parameters.keys.end(), key);
+        at != parameters.keys.end())
+      parameters.items[static_cast<size_t>(at - parameters.keys.begin())]
+          .integer.reset();
+  if (named.text != "default") {
+    JsonValue own = parameters;
+    dropMember(own, "rope_theta");
+    setMember(config, "rope_scaling", std::move(own));
+  }
+  setMember(config, "rope_parameters", std::move(parameters));
   setMember(config, "rope_theta", std::move(theta));
 }
 

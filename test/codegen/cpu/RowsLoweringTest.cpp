@@ -12,6 +12,7 @@
 #include <cmath>
 #include <functional>
 #include <gtest/gtest.h>
+#include <tuple>
 
 using namespace dyna::test;
 
@@ -428,39 +429,70 @@ TEST_P(RowsTest, SeveralPasses) {
   }
 }
 
+/// The factor by which a scaling changes a frequency; of llama3 as transformers has
+/// it, by wavelengths.
+static double rotaryFactor(int scaling, double frequency) {
+  constexpr double factor = 4, low = 1, high = 5, positions = 300;
+  if (scaling == 0)
+    return 1;
+  if (scaling == 1)
+    return 1 / factor;
+  const double wavelength = 2 * std::acos(-1.0) / frequency;
+  if (wavelength < positions / high)
+    return 1;
+  if (wavelength > positions / low)
+    return 1 / factor;
+  const double smooth = (positions / wavelength - low) / (high - low);
+  return (1 - smooth) / factor + smooth;
+}
+
 TEST_P(RowsTest, Rotary) {
   if (width() % 2 != 0)
     GTEST_SKIP() << "heads have an even size";
-  for (int64_t heads : {1, 2, 4})
-    for (bool inverse : {false, true}) {
-      if (width() % (2 * heads) != 0)
-        continue;
-      SCOPED_TRACE(heads);
-      int64_t headDim = width() / heads;
-      inputs.clear(), outputs.clear();
-      addInput();
-      addOutput();
-      run("dyna.function @f of @l as forward(%s: !dyna.segments in <segments>, "
-          "%x: $A in <input>) -> ($A in <output>) {\n  %r = dyna.rows : $A {\n"
-          "    %y = dyna.rotary %x, %s {head_dim = " +
-          std::to_string(headDim) + " : i64, theta = 1.0e4 : f64" +
-          (inverse ? ", inverse" : "") +
-          "} : $A\n    %q = dyna.add %y, %y : $A\n    dyna.yield %q : $A\n"
-          "  } {places = [#dyna.place<output>]}\n  dyna.return %r : $A\n}\n");
-      expectRows([&](int64_t i) {
-        Row x = row(inputs[0], i), y = x;
-        for (int64_t c = 0; c < width(); ++c) {
-          int64_t j = c % headDim, half = headDim / 2;
-          double angle =
-              call.rowPosition[i] * std::pow(1e4, -2.0 * (j % half) / headDim);
-          double sine = std::sin(angle) * (inverse ? -1 : 1);
-          y[c] = j < half ? x[c] * std::cos(angle) - x[c + half] * sine
-                          : x[c] * std::cos(angle) + x[c - half] * sine;
-          y[c] *= 2;
-        }
-        return y;
-      });
-    }
+  const char *scalings[] = {
+      "", ", scaling = #dyna.rope_scaling<factor = 4.0>",
+      ", scaling = #dyna.rope_scaling<factor = 4.0, low_freq_factor = 1.0, "
+      "high_freq_factor = 5.0, original_positions = 300>"};
+  for (auto [heads, inverse, scaling] : {std::tuple(1, false, 0),
+                                         {2, false, 0},
+                                         {4, false, 0},
+                                         {1, true, 0},
+                                         {2, true, 0},
+                                         {4, true, 0},
+                                         {1, false, 1},
+                                         {2, true, 1},
+                                         {1, false, 2},
+                                         {1, true, 2},
+                                         {2, false, 2}}) {
+    if (width() % (2 * heads) != 0)
+      continue;
+    SCOPED_TRACE(testing::Message() << heads << " heads" << scalings[scaling]);
+    int64_t headDim = width() / heads;
+    inputs.clear(), outputs.clear();
+    addInput();
+    addOutput();
+    run("dyna.function @f of @l as forward(%s: !dyna.segments in <segments>, "
+        "%x: $A in <input>) -> ($A in <output>) {\n  %r = dyna.rows : $A {\n"
+        "    %y = dyna.rotary %x, %s {head_dim = " +
+        std::to_string(headDim) + " : i64, theta = 1.0e4 : f64" +
+        (inverse ? ", inverse" : "") + scalings[scaling] +
+        "} : $A\n    %q = dyna.add %y, %y : $A\n    dyna.yield %q : $A\n"
+        "  } {places = [#dyna.place<output>]}\n  dyna.return %r : $A\n}\n");
+    expectRows([&, inverse = inverse, scaling = scaling](int64_t i) {
+      Row x = row(inputs[0], i), y = x;
+      for (int64_t c = 0; c < width(); ++c) {
+        int64_t j = c % headDim, half = headDim / 2;
+        const double frequency = std::pow(1e4, -2.0 * (j % half) / headDim);
+        double angle =
+            call.rowPosition[i] * frequency * rotaryFactor(scaling, frequency);
+        double sine = std::sin(angle) * (inverse ? -1 : 1);
+        y[c] = j < half ? x[c] * std::cos(angle) - x[c + half] * sine
+                        : x[c] * std::cos(angle) + x[c - half] * sine;
+        y[c] *= 2;
+      }
+      return y;
+    });
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

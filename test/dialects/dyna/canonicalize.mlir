@@ -45,10 +45,10 @@ dyna.layer @rotary_inverse(%x: tensor<?x8xf32>, %s: !dyna.segments) -> tensor<?x
 
 // -----
 
-// Not so with another direction, base, head size, or other segments.
+// Not so with another direction, base, head size, scaling, or other segments.
 
 // CHECK-LABEL:   dyna.layer @rotary_other
-// CHECK-COUNT-5: dyna.rotary
+// CHECK-COUNT-7: dyna.rotary
 // CHECK:         dyna.return
 dyna.layer @rotary_other(%x: tensor<?x8xf32>, %s: !dyna.segments, %t: !dyna.segments) -> tensor<?x8xf32> {
   %a = dyna.rotary %x, %s {head_dim = 4 : i64, theta = 1.0e4 : f64} : tensor<?x8xf32>
@@ -56,7 +56,9 @@ dyna.layer @rotary_other(%x: tensor<?x8xf32>, %s: !dyna.segments, %t: !dyna.segm
   %c = dyna.rotary %b, %s {head_dim = 4 : i64, theta = 5.0e5 : f64, inverse} : tensor<?x8xf32>
   %d = dyna.rotary %c, %s {head_dim = 8 : i64, theta = 5.0e5 : f64} : tensor<?x8xf32>
   %e = dyna.rotary %d, %t {head_dim = 8 : i64, theta = 5.0e5 : f64, inverse} : tensor<?x8xf32>
-  dyna.return %e : tensor<?x8xf32>
+  %f = dyna.rotary %e, %t {head_dim = 8 : i64, theta = 5.0e5 : f64, scaling = #dyna.rope_scaling<factor = 2.0>} : tensor<?x8xf32>
+  %g = dyna.rotary %f, %t {head_dim = 8 : i64, theta = 5.0e5 : f64, inverse, scaling = #dyna.rope_scaling<factor = 4.0>} : tensor<?x8xf32>
+  dyna.return %g : tensor<?x8xf32>
 }
 
 // -----

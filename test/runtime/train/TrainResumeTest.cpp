@@ -463,6 +463,38 @@ TEST(SavedConfigTest, RotationIsSaidInBothForms) {
             nullptr);
 }
 
+// The same for scalings: version 4 reads rope_scaling and its type under either name.
+TEST(SavedConfigTest, ScalingIsSaidInBothForms) {
+  const std::string scaling = R"("factor": 8.0, "low_freq_factor": 1.0)";
+  for (const std::string &members :
+       {R"(, "rope_theta": 5e5, "rope_scaling": {"rope_type": "llama3", )" +
+            scaling + "}",
+        R"(, "rope_theta": 5e5, "rope_scaling": {"type": "llama3", )" +
+            scaling + "}",
+        R"(, "rope_theta": null, "rope_scaling": null, "rope_parameters":
+            {"rope_theta": 5e5, "rope_type": "llama3", )" +
+            scaling + "}",
+        R"(, "rope_parameters": {"rope_theta": 5e5}, "rope_scaling":
+            {"rope_type": "llama3", )" +
+            scaling + "}"}) {
+    auto saved = parseJson(savedConfig(
+        R"({"model_type": "llama")" + members + "}", DType::F32, 1));
+    ASSERT_TRUE(saved.isOk()) << members;
+    for (const char *name : {"rope_scaling", "rope_parameters"}) {
+      const JsonValue *object = saved->find(name);
+      ASSERT_TRUE(object && object->isObject()) << members << name;
+      EXPECT_EQ(object->find("rope_type")->text, "llama3") << members;
+      EXPECT_EQ(object->find("type"), nullptr) << members;
+      EXPECT_EQ(object->find("factor")->number, 8) << members;
+      EXPECT_EQ(object->find("low_freq_factor")->number, 1) << members;
+    }
+    EXPECT_THAT(writeJson(*saved), HasSubstr("\"factor\": 8.0"));
+    EXPECT_EQ(saved->find("rope_theta")->number, 5e5) << members;
+    EXPECT_EQ(saved->find("rope_parameters")->find("rope_theta")->number, 5e5);
+    EXPECT_EQ(saved->find("rope_scaling")->find("rope_theta"), nullptr);
+  }
+}
+
 TEST_F(TrainResumeTest, LoadingStartsANewRun) {
   ASSERT_EQ(run(training({"--steps=30", "--save=" + path("a")})).code, 0);
   Result result = run(

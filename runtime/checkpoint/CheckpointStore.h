@@ -17,12 +17,12 @@
 // DIR/step-300; only then are older ones removed. A kill at any moment leaves a
 // `.dyna-tmp-*` behind at worst, which the next `open` removes.
 //
-// The folder may hold what others wrote. Removed is only what carries our mark:
-// a folder (no link) named as above that holds nothing but files of these
-// names and `dyna-unfinished`, and of these either that one, which a save writes
-// first, or a checkpoint.json of this format, for step-N of this step. A step-N
-// whose checkpoint.json is damaged or gone is passed over, and renamed where it is
-// in the way of a new one.
+// The folder may hold what others wrote. Only what carries our mark is removed: a
+// folder (no link) named as above that holds files of these names alone, and one of
+// two marks. They are `dyna-unfinished`, which a save writes first, and a
+// checkpoint.json of this format, for step-N of this step. A step-N whose
+// checkpoint.json is damaged or gone is passed over, and renamed where it is in the
+// way of a new one.
 //
 //===----------------------------------------------------------------------===//
 

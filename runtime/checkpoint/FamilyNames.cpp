@@ -33,9 +33,13 @@ struct NameRule {
 struct FamilyRules {
   const char *ourLayers, *theirLayers; ///< before the layer's number
   std::vector<NameRule> layer, model;
-  std::vector<const char *> prefixes; ///< that may stand before all names
-  std::vector<const char *> buffers;  ///< ends of names that are no parameters
+  /// That may stand before all names but the head's; the last one does in files that
+  /// are written.
+  std::vector<const char *> prefixes;
+  std::vector<const char *> buffers; ///< ends of names that are no parameters
 };
+
+constexpr const char *headStem = "lm_head";
 
 const FamilyRules *rulesOf(Family family) {
   static const FamilyRules gpt2 = {
@@ -75,6 +79,14 @@ const FamilyRules *rulesOf(Family family) {
     return nullptr;
   }
   return nullptr;
+}
+
+/// The name in files that are written. Beside a head, transformers 4 looks for
+/// the body under its prefix alone.
+std::string writtenName(Family family, const std::string &name) {
+  const FamilyRules *rules = rulesOf(family);
+  return rules && !startsWith(name, headStem) ? rules->prefixes.back() + name
+                                              : name;
 }
 
 /// The placement by the rule for `stem`, or `name` itself.
@@ -428,7 +440,7 @@ dyna::storedTensors(Family family, const std::vector<TensorView> &parameters) {
       return Status::internal("tensor " + group.placement.name +
                               " is too large");
     StoredTensor stored;
-    stored.view.name = group.placement.name;
+    stored.view.name = writtenName(family, group.placement.name);
     stored.view.type = type;
     stored.view.shape = group.stored;
     stored.members = std::move(group.members);

@@ -6,11 +6,11 @@
 // [out, in]; HuggingFace's files of the GPT-2 and LLaMA families have names and
 // layouts of their own. This is the only place that knows both.
 //
-//   GPT-2   h.0.attn.{q,k,v}.weight [out, in]  ->  h.0.attn.c_attn.weight
-//                                                  [in, 3 out], q then k then v
-//           h.0.mlp.fc.weight [out, in]        ->  h.0.mlp.c_fc.weight
-//                                                  [in, out]
-//           wte                                ->  wte.weight
+//   GPT-2   h.0.attn.{q,k,v}.weight [out, in]
+//               ->  transformer.h.0.attn.c_attn.weight [in, 3 out], q then k then v
+//           h.0.mlp.fc.weight [out, in]
+//               ->  transformer.h.0.mlp.c_fc.weight [in, out]
+//           wte ->  transformer.wte.weight, on reading wte.weight too
 //   LLaMA   layers.0.attn.q.weight   ->  model.layers.0.self_attn.q_proj.weight
 //           layers.0.post_norm.weight ->
 //                             model.layers.0.post_attention_layernorm.weight

@@ -30,10 +30,9 @@ std::string shardName(size_t shard, size_t count);
 /// Returns true for names that `shardName` gives.
 bool isShardName(std::string_view name);
 
-/// Deals tensors to shards in their order, as HuggingFace does: a shard takes tensors
-/// up to `limit` bytes, and one that is larger has a shard of its own. Each element is
-/// where the shard's tensors end. One shard if `limit` is 0. Takes time linear in the
-/// tensors.
+/// Deals tensors to shards in their order, as HuggingFace does. A shard takes tensors up
+/// to `limit` bytes; a larger tensor has a shard of its own. Each element is where the
+/// shard's tensors end. One shard if `limit` is 0. Takes time linear in the tensors.
 std::vector<size_t> dealToShards(const std::vector<TensorView> &tensors,
                                  int64_t limit);
 

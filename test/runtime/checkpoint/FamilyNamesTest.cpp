@@ -148,6 +148,12 @@ std::vector<TensorView> viewsOf(const std::vector<OwnedTensor> &tensors) {
   return result;
 }
 
+/// A name of GPT-2's body as files of the body alone have it.
+std::string bareName(const std::string &name) {
+  const std::string prefix = "transformer.";
+  return name.rfind(prefix, 0) == 0 ? name.substr(prefix.size()) : name;
+}
+
 std::vector<OwnedTensor> mustExport(Family family, const Parameters &p) {
   StatusOr<std::vector<OwnedTensor>> result = exportTensors(family, p.views());
   EXPECT_TRUE(result.isOk()) << result.status().message();
@@ -178,7 +184,8 @@ TEST(FamilyNamesTest, exportsGpt2) {
   p.add("wte", {4, 2});
   std::vector<OwnedTensor> tensors = mustExport(Family::Gpt2, p);
   ASSERT_EQ(tensors.size(), 4u);
-  const TensorView *joined = findIn(tensors, "h.0.attn.c_attn.weight");
+  const TensorView *joined =
+      findIn(tensors, "transformer.h.0.attn.c_attn.weight");
   ASSERT_TRUE(joined);
   EXPECT_EQ(joined->shape, (std::vector<int64_t>{3, 6}));
   // Row 0 holds column 0 of q (1000, 1003), of k (2000, ...), of v (0, ...).
@@ -187,17 +194,17 @@ TEST(FamilyNamesTest, exportsGpt2) {
                               1002, 1005, 2002, 2005, 2, 5};
   for (int i = 0; i < 18; ++i)
     EXPECT_EQ(at(*joined, i), expected[i]) << i;
-  const TensorView *bias = findIn(tensors, "h.0.attn.c_attn.bias");
+  const TensorView *bias = findIn(tensors, "transformer.h.0.attn.c_attn.bias");
   ASSERT_TRUE(bias);
   EXPECT_EQ(bias->shape, (std::vector<int64_t>{6}));
   const float biases[6] = {4000, 4001, 3000, 3001, 5000, 5001};
   for (int i = 0; i < 6; ++i)
     EXPECT_EQ(at(*bias, i), biases[i]) << i;
-  const TensorView *proj = findIn(tensors, "h.0.mlp.c_proj.weight");
+  const TensorView *proj = findIn(tensors, "transformer.h.0.mlp.c_proj.weight");
   ASSERT_TRUE(proj);
   EXPECT_EQ(proj->shape, (std::vector<int64_t>{3, 2}));
   EXPECT_EQ(at(*proj, 1), 6003);
-  const TensorView *wte = findIn(tensors, "wte.weight");
+  const TensorView *wte = findIn(tensors, "transformer.wte.weight");
   ASSERT_TRUE(wte);
   EXPECT_EQ(wte->data, p.values[7].data()) << "copied without need";
 }
@@ -205,8 +212,11 @@ TEST(FamilyNamesTest, exportsGpt2) {
 TEST(FamilyNamesTest, namesGpt2) {
   std::vector<OwnedTensor> tensors = mustExport(Family::Gpt2, gpt2(1));
   std::vector<std::string> names;
-  for (const OwnedTensor &tensor : tensors)
-    names.push_back(tensor.view.name);
+  for (const OwnedTensor &tensor : tensors) {
+    const std::string prefix = "transformer.";
+    ASSERT_EQ(tensor.view.name.rfind(prefix, 0), 0u) << tensor.view.name;
+    names.push_back(tensor.view.name.substr(prefix.size()));
+  }
   std::sort(names.begin(), names.end());
   EXPECT_EQ(names,
             (std::vector<std::string>{
@@ -216,6 +226,29 @@ TEST(FamilyNamesTest, namesGpt2) {
                 "h.0.ln_2.weight", "h.0.mlp.c_fc.bias", "h.0.mlp.c_fc.weight",
                 "h.0.mlp.c_proj.bias", "h.0.mlp.c_proj.weight", "ln_f.bias",
                 "ln_f.weight", "wpe.weight", "wte.weight"}));
+}
+
+// Beside a head without the prefix, the body must have it for transformers 4.
+TEST(FamilyNamesTest, namesAnUntiedHead) {
+  Saved saved;
+  Parameters p = gpt2(1);
+  p.add("lm_head", {7, 4});
+  std::vector<OwnedTensor> tensors = mustExport(Family::Gpt2, p);
+  EXPECT_TRUE(findIn(tensors, "lm_head.weight"));
+  EXPECT_TRUE(findIn(tensors, "transformer.ln_f.weight"));
+  EXPECT_FALSE(findIn(tensors, "ln_f.weight"));
+  // Earlier versions wrote the body without it.
+  for (bool isBare : {false, true}) {
+    std::vector<TensorView> views = viewsOf(tensors);
+    for (TensorView &view : views)
+      if (isBare)
+        view.name = bareName(view.name);
+    Parameters loaded = p.cleared();
+    Status status =
+        importTensors(Family::Gpt2, save(saved, views), loaded.slots());
+    ASSERT_TRUE(status.isOk()) << status.message();
+    EXPECT_EQ(loaded.values, p.values);
+  }
 }
 
 TEST(FamilyNamesTest, namesLlama) {
@@ -273,6 +306,8 @@ TEST(FamilyNamesTest, acceptsPrefixBuffersAndRepeatedHead) {
   Parameters p = gpt2();
   std::vector<OwnedTensor> tensors = mustExport(Family::Gpt2, p);
   std::vector<TensorView> views = viewsOf(tensors);
+  for (TensorView &view : views)
+    view.name = bareName(view.name);
   std::vector<float> mask(25);
   views.push_back({"h.0.attn.bias", DType::F32, {1, 1, 5, 5}, mask.data()});
   views.push_back({"h.1.attn.masked_bias", DType::F32, {}, mask.data()});
@@ -341,11 +376,12 @@ TEST(FamilyNamesTest, refusesAnotherModel) {
                 "model needs with shape [4]; is this a checkpoint of another");
   Parameters shallower = gpt2(1).cleared();
   expectFailure(importTensors(Family::Gpt2, file, shallower.slots()),
-                "holds tensor h.1.");
+                "holds tensor transformer.h.1.");
   Parameters wider = gpt2(2, 8).cleared();
-  expectFailure(importTensors(Family::Gpt2, file, wider.slots()),
-                "tensor wte.weight has shape [7, 4], but this model needs "
-                "[7, 8]; is this a checkpoint of another model?");
+  expectFailure(
+      importTensors(Family::Gpt2, file, wider.slots()),
+      "tensor transformer.wte.weight has shape [7, 4], but this model "
+      "needs [7, 8]; is this a checkpoint of another model?");
   Parameters grouped = p.cleared();
   size_t k = size_t(std::find(grouped.names.begin(), grouped.names.end(),
                               "h.0.attn.k.weight") -

@@ -34,10 +34,10 @@ StatusOr<MetricsFile::KeptLines> MetricsFile::linesUpTo(const std::string &path,
         json.isOk() ? json->findInteger("step") : std::nullopt;
     if (number && *number > step)
       break;
-    if (number && json->find("held_out"))
-      lines.heldOutStep = *number;
     if (number && json->find("held_out_loss"))
       lines.curveStep = *number;
+    else if (number && json->find("held_out"))
+      lines.heldOutStep = *number;
     kept = end + 1;
   }
   lines.bytes = static_cast<int64_t>(kept);

@@ -4,8 +4,8 @@
 //
 // Metrics have two kinds of held-out losses:
 //
-//   {"held_out": "start", "step": 0, "loss": ...}    what a run begins and ends with
-//   {"step": 20, "held_out_loss": ...}               the curve of --evaluate-every
+//   {"held_out": "start", "step": 0, "loss": ...}            what a run begins with
+//   {"held_out": "curve", "step": 20, "held_out_loss": ...}  --evaluate-every
 //
 // A point of the curve depends on its step alone, so that a run that was stopped and
 // resumed writes the lines of one that never was.
@@ -65,7 +65,9 @@ void Trainer::writeCurvePoint(int64_t step, const Evaluation &evaluation) {
   if (!isCurveDue(step) || !metrics_.startCurvePoint(step))
     return;
   JsonObject line;
-  line.add("step", step).add("held_out_loss", evaluation.loss);
+  line.add("held_out", "curve")
+      .add("step", step)
+      .add("held_out_loss", evaluation.loss);
   addEvaluation(line, evaluation);
   checkLogged(metrics_.writeLine(line.text()));
 }

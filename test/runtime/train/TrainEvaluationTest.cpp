@@ -198,7 +198,7 @@ TEST_F(TrainEvaluationTest, ChangedDataSaveTheRun) {
   waitFor(child, [&] {
     StatusOr<std::string> text = readFile(path("m.jsonl"));
     return text.isOk() &&
-           text->find("{\"step\": 5, \"held_out_loss\"") != std::string::npos;
+           text->find("\"step\": 5, \"held_out_loss\"") != std::string::npos;
   });
   std::ofstream(path("held/a"), std::ios::app) << ", and more";
   Result ended = finish(child);

@@ -112,7 +112,8 @@ Status PlanFlags::check() const {
     DYNA_RETURN_IF_ERROR(expectNone(
         {strategy, ranges, mergeRanges, lengths, columns, compare, attention,
          simulate, tokensPerBatch, tokensPerMicroBatch, steps, trace, recompute,
-         svg, pipeline, microBatches, inFlight, splitBackward, slices},
+         svg, pipeline, microBatches, inFlight, splitBackward, slices,
+         rankMemory},
         " is about steps, and --switch about what is between them: give one"));
   DYNA_RETURN_IF_ERROR(expect(!lengths.empty() || isSwitch,
                               "expects --lengths: numbers, or a file of them"));
@@ -129,6 +130,9 @@ Status PlanFlags::check() const {
   DYNA_RETURN_IF_ERROR(
       expect(strategy != "search" || (trace.empty() && svg.empty()),
              "--trace and --svg are of one strategy, not of a search"));
+  DYNA_RETURN_IF_ERROR(expect(!exhaustive || strategy == "search",
+                              "--exhaustive is about --strategy search: give "
+                              "this, too, or leave it out"));
   return isSwitch ? Status::ok() : checkStrategies(*this);
 }
 

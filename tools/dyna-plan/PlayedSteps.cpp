@@ -189,7 +189,8 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
 void print(const Reports &reports, int64_t memory, const PlanFlags &flags) {
   if (flags.json) {
     for (const auto &[name, report] : reports)
-      llvm::outs() << report.json(name).text() << '\n';
+      llvm::outs() << report.json(name).add("fits", fits(report, memory)).text()
+                   << '\n';
     return;
   }
   const Reports sorted = sortReports(reports, memory);

@@ -176,7 +176,10 @@ std::string jsonOf(const std::string &name, const PlanReport &report,
             .add("seconds", jsonRounded(one.report.seconds, 9))
             .add("gain", jsonRounded(one.report.seconds / report.seconds, 9))
             .add("fits", fits(one.report, memory)));
-  return report.json(name).add("alone", ofAlone).text();
+  return report.json(name)
+      .add("fits", fits(report, memory))
+      .add("alone", ofAlone)
+      .text();
 }
 
 void sayNotes(const std::vector<std::string> &notes,

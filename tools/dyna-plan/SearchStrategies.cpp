@@ -117,6 +117,8 @@ public:
   std::string jsonOf(const SingleStrategy &single) const {
     return reportOf(single)
                .json(single.name())
+               .add("fits", true) // the others have rows of their own
+               .add("of_steps", steps_.samples.size())
                .add("estimated_seconds", jsonRounded(single.expected, 6))
                .add("flags", single.flags())
                .text() +
@@ -162,6 +164,18 @@ void printLacking(const FoundSingles &found, const PlanFlags &flags) {
   for (const auto &[degrees, reason] : lines)
     if (!flags.json)
       llvm::outs() << degrees << " does not fit: " << reason << '\n';
+}
+
+/// Prints why each strategy does not fit, and fails.
+Status refuseAll(const FoundSingles &found, const PlanFlags &flags) {
+  if (found.lacking.empty())
+    return Status::invalidArgument("no strategy can be planned");
+  printLacking(found, flags);
+  llvm::outs().flush(); // ahead of the failure
+  return Status::resourceExhausted(formatText(
+      "no strategy fits these devices: the reasons of all %d plans that were "
+      "tried stand above; try more devices, or fewer --tokens-per-batch",
+      found.lacking.size()));
 }
 
 void printFound(const FoundSingles &found, const Simulated &simulated,
@@ -230,11 +244,7 @@ Status searchOne(const PlanFlags &flags, const Opened &opened,
                         llvm::errs() << "search: " << next << '\n';
                     }));
   if (found.fitting.empty())
-    return found.lacking.empty()
-               ? Status::invalidArgument("no strategy can be planned")
-               : Status::resourceExhausted("no strategy can be planned: " +
-                                           found.lacking.back().name() + ": " +
-                                           found.lacking.back().reason);
+    return refuseAll(found, flags);
   // What any of the compared strategies lacks decides which is the best.
   std::vector<Strategy> compared;
   for (const auto &single : found.fitting)

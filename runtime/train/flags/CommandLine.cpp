@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -41,10 +42,12 @@ Status setInteger(const Flag &flag, const std::string &value,
 
 Status setReal(const Flag &flag, const std::string &value,
                TrainOptions &options) {
-  char *end = nullptr;
-  double parsed = std::strtod(value.c_str(), &end);
-  if (value.empty() || *end || std::isspace(value[0]) ||
-      !std::isfinite(parsed) || parsed < flag.low || parsed > flag.high)
+  double parsed = 0;
+  const char *const end = value.data() + value.size();
+  // Decimal digits alone: nobody means 0x10.
+  const auto [last, error] = std::from_chars(value.data(), end, parsed);
+  if (error != std::errc() || last != end || !std::isfinite(parsed) ||
+      parsed < flag.low || parsed > flag.high)
     return expects(
         flag, formatText("a number from %.10g to %.10g", flag.low, flag.high),
         value);

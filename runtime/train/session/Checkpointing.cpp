@@ -12,6 +12,7 @@
 #include "runtime/train/files/SavedConfig.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 
 namespace dyna {
@@ -171,10 +172,52 @@ Status writeMoment(RankTeam &ranks, ParameterPart part,
 
 } // namespace
 
+// Names of files may be any bytes, for which JSON has no string: {"hex": "2d2d..."}.
+static constexpr const char *hexKey = "hex";
+
+static bool isUtf8(std::string_view text) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = utf8SequenceLength(text, at);
+    if (length == 0)
+      return false;
+    at += length;
+  }
+  return true;
+}
+
+static std::string toHex(const std::string &bytes) {
+  std::string text;
+  for (char byte : bytes)
+    text += formatText("%02x", static_cast<unsigned char>(byte));
+  return text;
+}
+
+/// An argument as `toJson` writes it; nothing for anything else.
+static std::optional<std::string> readArgument(const JsonValue &value) {
+  if (value.isString())
+    return value.text;
+  const JsonValue *hex = value.find(hexKey);
+  if (!hex || !hex->isString() || hex->text.size() % 2 != 0)
+    return std::nullopt;
+  std::string bytes;
+  for (size_t at = 0; at < hex->text.size(); at += 2) {
+    unsigned byte = 0;
+    const char *begin = hex->text.data() + at;
+    const auto [end, error] = std::from_chars(begin, begin + 2, byte, 16);
+    if (error != std::errc() || end != begin + 2)
+      return std::nullopt;
+    bytes += static_cast<char>(byte);
+  }
+  return bytes;
+}
+
 std::string RunState::toJson() const {
   JsonArray given;
   for (const std::string &argument : arguments)
-    given.add(argument);
+    if (isUtf8(argument))
+      given.add(argument);
+    else
+      given.add(JsonObject().add(hexKey, toHex(argument)));
   JsonObject state;
   state.add("format", 1)
       .add("step", step)
@@ -246,9 +289,10 @@ StatusOr<RunState> RunState::fromJson(const std::string &text) {
   if (!arguments || !arguments->isArray())
     return missing("arguments");
   for (const JsonValue &argument : arguments->items) {
-    if (!argument.isString())
+    std::optional<std::string> text = readArgument(argument);
+    if (!text)
       return missing("arguments");
-    state.arguments.push_back(argument.text);
+    state.arguments.push_back(*std::move(text));
   }
   const JsonValue *cursor = value->find("cursor");
   if (!cursor || !cursor->isObject())

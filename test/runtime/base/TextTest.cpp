@@ -111,7 +111,8 @@ TEST(TextTest, bytesAreReadWithUnits) {
   EXPECT_EQ(*parseBytes("1000"), 1000);
   EXPECT_EQ(*parseBytes("4GiB"), INT64_C(4) << 30);
   EXPECT_EQ(*parseBytes("1.5M"), 3 << 19);
-  for (const char *text : {"", "GiB", "-1", "0", "0.5", "4X", "1e30", "nan"})
+  for (const char *text : {"", "GiB", "-1", "0", "0.5", "4X", "1e30", "nan",
+                           "0x10", "0X1p4", " 1", "inf", "1 GiB"})
     EXPECT_FALSE(parseBytes(text).isOk()) << text;
 }
 

@@ -50,6 +50,8 @@ TEST(CommandLineTest, MistakesAreOneClearLine) {
       {{"--lr=inf"}, "--lr expects a number"},
       {{"--lr="}, "--lr expects a number"},
       {{"--beta1=1"}, "--beta1 expects a number from 0 to 0.999999999,"},
+      {{"--lr=0x1p-3"}, "--lr expects a number from 0"},
+      {{"--rank-memory=0x10"}, "--rank-memory"},
       {{"--schedule=step"}, "one of cosine, linear, constant"},
       {{"--describe=xml"}, "one of table, json, proto"},
       {{"--describe", "json"}, "'json' is no flag"},

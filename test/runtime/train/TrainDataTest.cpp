@@ -123,4 +123,28 @@ TEST_F(TrainDataTest, CheckpointsInShardsResume) {
   EXPECT_THAT(bad.err, HasSubstr("--max-shard-size: expects bytes"));
 }
 
+// A name of a file may be any bytes, for which JSON has no string.
+TEST_F(TrainDataTest, NamesThatAreNoTextResume) {
+  const std::string data = path("d\xff\"\xc3"), held = path("h\xfe");
+  fs::rename(path("corpus"), data);
+  fs::copy(data, held, fs::copy_options::recursive);
+  Result first =
+      run(on(data, {"--steps=2", "--save=" + path("m"), "--held-out=" + held}));
+  ASSERT_EQ(first.code, 0) << first.err;
+  Result resumed = run({"--resume=" + path("m"), "--steps=3"});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_TRUE(fileExists(path("m/step-3")));
+  // What is no list of bytes is no argument.
+  const std::string state = *readFile(path("m/step-3/state.json"));
+  const size_t at = state.find("{\"hex\": \"");
+  ASSERT_NE(at, std::string::npos) << state;
+  for (const char *hex : {"{\"hex\": \"x", "{\"hex\": \"0", "{\"hxx\": \""}) {
+    std::string other = state;
+    other.replace(at, 9, hex);
+    StatusOr<RunState> read = RunState::fromJson(other);
+    EXPECT_FALSE(read.isOk()) << hex;
+    EXPECT_THAT(read.status().message(), HasSubstr("\"arguments\""));
+  }
+}
+
 } // namespace

@@ -15,6 +15,7 @@ def search(all_path, alone_path, name):
     assert speeds == sorted(speeds, reverse=True) and speeds[0] > speeds[-1], speeds
     found = [row for row in rows if row["plan"] == name]
     assert len(found) == len(alone) == 1, [row["plan"] for row in rows]
+    assert found[0].pop("of_steps") == found[0]["steps"] == 1, found
     assert found[0].pop("flags") == "--strategy " + name and found[0].pop("estimated_seconds") > 0, found
     assert {**found[0], "plan": ""} == {**alone[0], "plan": ""}, (found, alone)
 

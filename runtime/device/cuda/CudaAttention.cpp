@@ -6,6 +6,10 @@
 // depends on rows and heads alone: segments lie on the device. bf16 is for a plan of
 // cuDNN's where the device has one (AttentionPlans.h).
 //
+// Keys of slices are rows of a store, which are numbered behind those of the
+// micro-batch. Two kernels more bring the slices' own rows to the store before attention,
+// and their gradients back. A micro-batch of whole samples has neither.
+//
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/CheckAttention.h"
@@ -37,16 +41,22 @@ dyna_status checkSizes(dyna_context *context, const dyna_attention &p,
                 "%s: heads of %d elements, kernels of CUDA devices take %d at "
                 "most",
                 name, p.head_dim, gpu::kMaxHeadDim);
-  if (p.segments->stored > 0)
-    return fail(context, DYNA_INVALID_ARGUMENT,
-                "%s: token slices are not supported on CUDA devices yet; plan "
-                "whole samples (--slices none)",
-                name);
-  if (p.segments->tq > gpu::kMaxSize || p.segments->tkv > gpu::kMaxSize)
+  const dyna_segments &segments = *p.segments;
+  if (segments.tq > gpu::kMaxSize || segments.tkv > gpu::kMaxSize)
     return fail(context, DYNA_INVALID_ARGUMENT,
                 "%s: %d queries and %d keys, kernels of CUDA devices take %d "
                 "at most",
-                name, p.segments->tq, p.segments->tkv, gpu::kMaxSize);
+                name, segments.tq, segments.tkv, gpu::kMaxSize);
+  if (segments.stored > gpu::kMaxSize - segments.tkv)
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s: %d keys and %d rows of a store, kernels of CUDA devices "
+                "take %d at most, both together",
+                name, segments.tkv, segments.stored, gpu::kMaxSize);
+  if (segments.stored > 0 && segments.tkv != segments.tq)
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s: slices bring their own keys to the store, so a "
+                "micro-batch has as many keys (%d) as queries (%d)",
+                name, segments.tkv, segments.tq);
   return DYNA_OK;
 }
 
@@ -68,7 +78,44 @@ bool areAligned(std::initializer_list<const void *> addresses,
   return true;
 }
 
-AttentionArguments argumentsOf(const dyna_attention &p) {
+/// Returns the address that a column of row -`before` would have, for kernels alone.
+/// `element`: bytes of one.
+void *columnOf(void *rows, int64_t column, int64_t before, int64_t stride,
+               int64_t element) {
+  const auto offset =
+      static_cast<uintptr_t>((column - before * stride) * element);
+  return rows ? reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(rows) +
+                                         offset)
+              : nullptr;
+}
+
+/// Adds the store, and what its rows say of alignment. `element`: bytes of the compute
+/// type.
+void addStore(AttentionArguments &args, const dyna_attention &p,
+              int64_t element) {
+  if (p.segments->stored == 0)
+    return;
+  const dyna_key_store &from = p.store;
+  const int64_t sum = element == 8 ? 8 : 4;
+  gpu::StoreArguments &store = args.store;
+  store.rows = static_cast<int32_t>(p.segments->stored);
+  store.stride = from.stride, store.sumStride = from.gradient_stride;
+  store.sumHeadDim = static_cast<int32_t>(dyna_padded_head_dim(p.head_dim));
+  auto keys = [&](int64_t column) {
+    return columnOf(from.data, column, args.tkv, from.stride, element);
+  };
+  auto sums = [&](int64_t column) {
+    return columnOf(from.gradients, column, args.tkv, from.gradient_stride,
+                    sum);
+  };
+  store.k = keys(from.k_column), store.v = keys(from.v_column);
+  store.dk = sums(from.dk_column), store.dv = sums(from.dv_column);
+  args.isAligned &= areAligned({store.k, store.v, store.dk, store.dv},
+                               {store.stride, store.sumStride});
+}
+
+/// `element`: bytes of the compute type.
+AttentionArguments argumentsOf(const dyna_attention &p, int64_t element) {
   AttentionArguments args = {};
   args.segments = p.segments->data;
   args.count = p.segments->count;
@@ -87,13 +134,14 @@ AttentionArguments argumentsOf(const dyna_attention &p) {
   args.isAligned =
       areAligned({p.q, p.k, p.v, p.out}, {p.q_stride, p.k_stride, p.v_stride,
                                           p.out_stride, p.head_dim});
+  addStore(args, p, element);
   return args;
 }
 
-/// `element`: bytes of the compute type. Sums of products go first into the
-/// workspace, then, under bf16, each query's keys: there is room for both.
+/// Sums of products go first into the workspace, then, under bf16, each query's keys:
+/// there is room for both.
 AttentionArguments argumentsOf(const dyna_attention_grad &p, int64_t element) {
-  AttentionArguments args = argumentsOf(p.forward);
+  AttentionArguments args = argumentsOf(p.forward, element);
   args.dout = p.dout;
   args.dq = p.dq, args.dk = p.dk, args.dv = p.dv;
   args.dqStride = p.dq_stride, args.dkStride = p.dk_stride;
@@ -112,6 +160,13 @@ AttentionArguments argumentsOf(const dyna_attention_grad &p, int64_t element) {
 // Which kernels
 //===----------------------------------------------------------------------===//
 
+/// Blocks that own `rows` keys of a head each, as keysOfBlock of AttentionRows.h deals
+/// them out.
+int64_t keyBlocks(const AttentionArguments &args, int64_t rows) {
+  return (divideUp(args.tkv, rows) + divideUp(args.store.rows, rows)) *
+         args.kvHeads;
+}
+
 /// Blocks of the bf16 kernels that own queries, and of those that own keys.
 int64_t queryBlocks(const AttentionArguments &args) {
   static_assert(gpu::kQueryRows<64> == gpu::kQueryRows<128>);
@@ -121,9 +176,8 @@ int64_t queryBlocks(const AttentionArguments &args) {
 }
 int64_t keyBlocks(const AttentionArguments &args) {
   static_assert(gpu::kKeyRows<64> == gpu::kKeyRows<128>);
-  const int rows =
-      args.headDim <= 128 ? gpu::kKeyRows<128> : gpu::kKeyRows<256>;
-  return divideUp(args.tkv, rows) * args.kvHeads;
+  return keyBlocks(args, args.headDim <= 128 ? gpu::kKeyRows<128>
+                                             : gpu::kKeyRows<256>);
 }
 
 /// Launches one of three kernels, by the size of heads.
@@ -137,20 +191,31 @@ dyna_status launchByWidth(dyna_context *context, const AttentionArguments &args,
   return launch<wide>(context, args, blocks);
 }
 
+/// Launches a kernel about the own rows of slices, if there are any.
 template <Kernel kernel>
+dyna_status launchOwnRows(dyna_context *context,
+                          const AttentionArguments &args) {
+  if (args.store.rows == 0)
+    return DYNA_OK;
+  return launch<kernel>(context, args, divideUp(args.tq, kWarpsPerBlock));
+}
+
+template <Kernel storeKeys, Kernel kernel>
 dyna_status runFma(dyna_context *context, const dyna_attention *p,
-                   const char *name) {
+                   int64_t element, const char *name) {
   if (dyna_status status = checkAttention(context, p, name))
     return status;
   if (dyna_status status = checkSizes(context, *p, name))
     return status;
   countFlops(context, *p, DYNA_ATTENTION_PRODUCTS);
-  AttentionArguments args = argumentsOf(*p);
+  AttentionArguments args = argumentsOf(*p, element);
+  if (dyna_status status = launchOwnRows<storeKeys>(context, args))
+    return status;
   return launch<kernel>(context, args,
                         divideUp(args.tq, gpu::kFmaTile) * args.heads);
 }
 
-template <Kernel delta, Kernel dq, Kernel dk, Kernel dv>
+template <Kernel delta, Kernel dq, Kernel dk, Kernel dv, Kernel storeGrads>
 dyna_status runFmaGrad(dyna_context *context, const dyna_attention_grad *p,
                        int64_t element, const char *name) {
   if (dyna_status status = checkAttentionGrad(context, p, name))
@@ -160,7 +225,7 @@ dyna_status runFmaGrad(dyna_context *context, const dyna_attention_grad *p,
   countFlops(context, p->forward, DYNA_ATTENTION_GRAD_PRODUCTS);
   AttentionArguments args = argumentsOf(*p, element);
   const int64_t queries = divideUp(args.tq, gpu::kFmaTile) * args.heads;
-  const int64_t keys = divideUp(args.tkv, gpu::kFmaTile) * args.kvHeads;
+  const int64_t keys = keyBlocks(args, gpu::kFmaTile);
   if (dyna_status status = launch<delta>(
           context, args,
           divideUp(int64_t(args.tq) * args.heads, kWarpsPerBlock)))
@@ -169,7 +234,28 @@ dyna_status runFmaGrad(dyna_context *context, const dyna_attention_grad *p,
     return status;
   if (dyna_status status = launch<dk>(context, args, keys))
     return status;
-  return launch<dv>(context, args, keys);
+  if (dyna_status status = launch<dv>(context, args, keys))
+    return status;
+  return launchOwnRows<storeGrads>(context, args);
+}
+
+/// The kernels of dk and dv in bf16.
+dyna_status launchKeyGrads(dyna_context *context,
+                           const AttentionArguments &args) {
+  const int64_t blocks = keyBlocks(args);
+  if (dyna_status status =
+          launchByWidth<Kernel::attention_dkv_bf16_64,
+                        Kernel::attention_dk_bf16_128,
+                        Kernel::attention_dk_bf16_256>(context, args, blocks))
+    return status;
+  // Both do not fit into the registers of one kernel there.
+  static_assert(gpu::kJoinsKeyGrads<64> && !gpu::kJoinsKeyGrads<128> &&
+                !gpu::kJoinsKeyGrads<256>);
+  if (args.headDim <= 64)
+    return DYNA_OK;
+  return args.headDim <= 128
+             ? launch<Kernel::attention_dv_bf16_128>(context, args, blocks)
+             : launch<Kernel::attention_dv_bf16_256>(context, args, blocks);
 }
 
 //===----------------------------------------------------------------------===//
@@ -210,23 +296,27 @@ dyna_status runPlanned(dyna_context *context, const Operands &p, bool &isDone) {
 } // namespace
 
 dyna_status cuda::attentionF32(dyna_context *context, const dyna_attention *p) {
-  return runFma<Kernel::attention_f32>(context, p, "attention_f32");
+  return runFma<Kernel::attention_store_keys_f32, Kernel::attention_f32>(
+      context, p, 4, "attention_f32");
 }
 dyna_status cuda::attentionF64(dyna_context *context, const dyna_attention *p) {
-  return runFma<Kernel::attention_f64>(context, p, "attention_f64");
+  return runFma<Kernel::attention_store_keys_f64, Kernel::attention_f64>(
+      context, p, 8, "attention_f64");
 }
 
 dyna_status cuda::attentionGradF32(dyna_context *context,
                                    const dyna_attention_grad *p) {
   return runFmaGrad<Kernel::attention_delta_f32, Kernel::attention_dq_f32,
-                    Kernel::attention_dk_f32, Kernel::attention_dv_f32>(
-      context, p, 4, "attention_grad_f32");
+                    Kernel::attention_dk_f32, Kernel::attention_dv_f32,
+                    Kernel::attention_store_grads_f32>(context, p, 4,
+                                                       "attention_grad_f32");
 }
 dyna_status cuda::attentionGradF64(dyna_context *context,
                                    const dyna_attention_grad *p) {
   return runFmaGrad<Kernel::attention_delta_f64, Kernel::attention_dq_f64,
-                    Kernel::attention_dk_f64, Kernel::attention_dv_f64>(
-      context, p, 8, "attention_grad_f64");
+                    Kernel::attention_dk_f64, Kernel::attention_dv_f64,
+                    Kernel::attention_store_grads_f64>(context, p, 8,
+                                                       "attention_grad_f64");
 }
 
 dyna_status cuda::attentionBf16(dyna_context *context,
@@ -240,7 +330,10 @@ dyna_status cuda::attentionBf16(dyna_context *context,
   bool isDone = false;
   if (dyna_status status = runPlanned(context, *p, isDone); status || isDone)
     return status;
-  AttentionArguments args = argumentsOf(*p);
+  AttentionArguments args = argumentsOf(*p, 2);
+  if (dyna_status status =
+          launchOwnRows<Kernel::attention_store_keys_bf16>(context, args))
+    return status;
   return launchByWidth<Kernel::attention_bf16_64, Kernel::attention_bf16_128,
                        Kernel::attention_bf16_256>(context, args,
                                                    queryBlocks(args));
@@ -266,18 +359,7 @@ dyna_status cuda::attentionGradBf16(dyna_context *context,
                                          Kernel::attention_dq_bf16_256>(
           context, args, queryBlocks(args)))
     return status;
-  const int64_t blocks = keyBlocks(args);
-  if (dyna_status status =
-          launchByWidth<Kernel::attention_dkv_bf16_64,
-                        Kernel::attention_dk_bf16_128,
-                        Kernel::attention_dk_bf16_256>(context, args, blocks))
+  if (dyna_status status = launchKeyGrads(context, args))
     return status;
-  // Both do not fit into the registers of one kernel there.
-  static_assert(gpu::kJoinsKeyGrads<64> && !gpu::kJoinsKeyGrads<128> &&
-                !gpu::kJoinsKeyGrads<256>);
-  if (args.headDim <= 64)
-    return DYNA_OK;
-  return args.headDim <= 128
-             ? launch<Kernel::attention_dv_bf16_128>(context, args, blocks)
-             : launch<Kernel::attention_dv_bf16_256>(context, args, blocks);
+  return launchOwnRows<Kernel::attention_store_grads_bf16>(context, args);
 }

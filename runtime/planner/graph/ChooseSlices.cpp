@@ -142,10 +142,6 @@ Status checkSliceable(const Model &model, Batching batching) {
         "--slices cuts micro-batches without padding, but those of '%s' are "
         "padded: use --micro-batches %s",
         ruleOf(batching).name, batchingNames().front()));
-  if (model.manifest().target() == "cuda")
-    return Status::invalidArgument(
-        "--slices works on the host alone: the attention of CUDA devices does "
-        "not read keys of earlier slices yet; use --slices none");
   for (const plan::LayerKind &kind : model.manifest().kinds()) {
     if (looksBehind(kind))
       return Status::invalidArgument(

@@ -88,6 +88,27 @@ class CudaTest(common.BinaryTest):
         self.refuse(run, "step-1.plan: plan: made for model", "(P")
         common.succeed(common.training(self.emulated(), self.corpus, *SHORT, f"--plans={plans['cuda']}", steps=1))
 
+    def test_token_slices(self):
+        """Losses and norms are those of whole samples. No order of streams changes a bit."""
+        for name, compute_type, slices in (("gpt2", "f64", "3"), ("llama", "f64", "1+1+30"), ("gpt2", "f32", "2"), ("llama", "bf16", "4")):
+            with self.subTest(model=name, type=compute_type, slices=slices):
+                program, label = self.emulated(name, compute_type), f"{name}-{compute_type}"
+                whole = self.run_short(program, f"{label}-whole", steps=2)
+                flags = (f"--slices={slices}", "--in-flight=3", "--check-memory")
+                runs = []
+                for seed in (0, 3):
+                    os.environ["DYNA_STANDIN_SEED"] = str(seed)
+                    stem = self.run_short(program, f"{label}-sliced-{seed}", *flags, steps=2)
+                    runs.append((common.lines_of(f"{stem}.jsonl"), (stem / "step-2" / "model.safetensors").read_bytes()))
+                del os.environ["DYNA_STANDIN_SEED"]
+                sliced, wanted = runs[0][0], common.lines_of(f"{whole}.jsonl")
+                for number in ("loss", "gradient_norm"):
+                    self.assertEqual([line[number] for line in sliced], [line[number] for line in runs[1][0]])
+                    self.assert_close([line[number] for line in sliced], [line[number] for line in wanted], BOUNDS[compute_type])
+                self.assertEqual(runs[0][1], runs[1][1])
+                for line, other in zip(sliced, wanted):
+                    self.assertGreaterEqual(line["micro_batches"], 2 * other["micro_batches"])
+
     def test_no_order_of_streams_changes_a_bit(self):
         program = self.emulated()
         runs = []

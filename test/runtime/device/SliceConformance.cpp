@@ -12,6 +12,7 @@
 #include "test/runtime/device/KernelConformance.h"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numeric>
 
@@ -26,6 +27,7 @@ struct SliceCase {
   std::string name;
   Cuts cuts;
   int64_t heads, kvHeads, headDim;
+  bool isAligned = false; ///< rows of the store begin at multiples of 16 bytes
 };
 
 std::vector<SliceCase> sliceCases() {
@@ -38,7 +40,11 @@ std::vector<SliceCase> sliceCases() {
       {"grouped", {{100, 300, 50}}, 6, 2, 16},
       {"long", {{300, 280, 10}}, 1, 1, 48},
       {"headDim1", {{19, 70, 4}}, 2, 1, 1},
+      {"headDim100", {{70, 30}}, 1, 1, 100},
       {"headDim129", {{50, 20}}, 2, 1, 129},
+      {"aligned", {{40, 60}, {33, 5, 90}}, 4, 2, 64, true},
+      {"aligned128", {{50}, {110, 20, 7}}, 2, 1, 128, true},
+      {"aligned256", {{30, 50}}, 1, 1, 256, true},
   };
 }
 
@@ -143,8 +149,9 @@ protected:
     const int64_t width = p.kvHeads * p.headDim;
     const int64_t padded = p.kvHeads * dyna_padded_head_dim(p.headDim);
     dyna_key_store store = {};
-    store.stride = 2 * width + 7, store.k_column = 3;
-    store.v_column = 3 + width;
+    store.k_column = test.isAligned ? 16 : 3;
+    store.v_column = store.k_column + width;
+    store.stride = store.v_column + width + (test.isAligned ? 16 : 1);
     store.gradient_stride = 2 * padded + 32, store.dk_column = 16;
     store.dv_column = 16 + padded;
     const double mark = 77;
@@ -237,6 +244,121 @@ protected:
     }
   }
 
+  /// out, dq, dk and dv of the second slice of a sample, of 4 queries and 6 keys. The
+  /// store has `stored` rows, but memory for 128. Those behind the keys hold no numbers.
+  template <typename T> std::vector<T> resultsWith(int64_t stored) {
+    using F = Functions<T>;
+    using Sum = typename F::Sum;
+    constexpr int64_t rows = 4, width = 8, stride = 1 << 15, kept = 128;
+    std::mt19937 random(3);
+    const std::vector<dyna_segment> list = {{0, 0, rows, rows, 6, 2}};
+    auto listData = upload(list);
+    dyna_segments segments = {};
+    segments.data = static_cast<const dyna_segment *>(listData->data());
+    segments.count = 1, segments.tq = segments.tkv = rows;
+    segments.stored = stored;
+    std::vector<std::unique_ptr<Buffer>> operands, results;
+    for (int i = 0; i < 4; ++i) {
+      operands.push_back(
+          upload(naive::randomElements<T>(rows * width, random)));
+      results.push_back(upload(filled<T>(rows * width, 77)));
+    }
+    std::vector<T> first = naive::randomElements<T>(2 * stride, random);
+    const std::vector<T> none = filled<T>((kept - 2) * stride, NAN);
+    first.insert(first.end(), none.begin(), none.end());
+    auto keys = upload(first);
+    auto sums = upload(filled<Sum>(kept * stride, 0));
+    auto lse = upload(filled<Sum>(rows, 0));
+    auto workspace = upload(makeWorkspace(
+        dyna_attention_grad_workspace(sizeof(T), 1, 1, width), rows, rows, 1));
+    dyna_attention_grad grad = {};
+    dyna_attention &p = grad.forward;
+    p.segments = &segments;
+    p.heads = p.kv_heads = 1, p.head_dim = width;
+    p.scale = 0.5, p.causal = 1;
+    p.q = operands[0]->data(), p.k = operands[1]->data();
+    p.v = operands[2]->data(), grad.dout = operands[3]->data();
+    p.out = results[0]->data(), grad.dq = results[1]->data();
+    grad.dk = results[2]->data(), grad.dv = results[3]->data();
+    p.q_stride = p.k_stride = p.v_stride = p.out_stride = width;
+    grad.dq_stride = grad.dk_stride = grad.dv_stride = width;
+    p.lse = lse->data(), grad.workspace = workspace->data();
+    p.store = {keys->data(), stride, 0, width, sums->data(), stride, 0, 16};
+    EXPECT_EQ(F::attention(&context, &p), DYNA_OK) << message;
+    EXPECT_EQ(F::attentionGrad(&context, &grad), DYNA_OK) << message;
+    std::vector<T> all;
+    for (const auto &result : results) {
+      const std::vector<T> one = download<T>(*result);
+      all.insert(all.end(), one.begin(), one.end());
+    }
+    const std::vector<Sum> left = download<Sum>(*sums);
+    for (size_t i = 6 * stride; i < left.size(); ++i)
+      if (left[i] != 0) {
+        ADD_FAILURE() << "sums, element " << i << ": " << left[i];
+        break;
+      }
+    return all;
+  }
+
+  /// A store of 4 GiB and more, most of it nowhere, changes no bit.
+  template <typename T> void checkLongStore() {
+    const std::vector<T> wanted = resultsWith<T>(6);
+    const std::vector<T> found = resultsWith<T>(1 << 16);
+    ASSERT_EQ(found.size(), wanted.size());
+    EXPECT_EQ(
+        std::memcmp(found.data(), wanted.data(), wanted.size() * sizeof(T)), 0);
+    for (T value : wanted)
+      EXPECT_LT(std::fabs(naive::toDouble(value)), 10);
+  }
+
+  /// Two segments that both have queries, the first with keys up to the last row, and
+  /// the second with keys from the store's first row on.
+  template <typename T> void checkNeighbours() {
+    using F = Functions<T>;
+    naive::Attention p = {};
+    p.segments = {{0, 0, 4, 4, 4, 0}, {1, 4, 4, 8, 4, 0}};
+    p.heads = p.kvHeads = 1, p.headDim = 8, p.scale = 0.5, p.causal = true;
+    p.qStride = p.kStride = p.vStride = p.outStride = 8;
+    std::mt19937 random(11);
+    const auto q = naive::randomElements<T>(64, random);
+    const auto k = naive::randomElements<T>(64, random);
+    const auto v = naive::randomElements<T>(64, random);
+    auto qData = upload(q), kData = upload(k), vData = upload(v);
+    auto outData = upload(filled<T>(64, 77)),
+         keys = upload(filled<T>(64, std::numeric_limits<double>::quiet_NaN()));
+    auto listData = upload(p.segments);
+    dyna_segments segments = {};
+    segments.data = static_cast<const dyna_segment *>(listData->data());
+    segments.count = 2, segments.tq = segments.tkv = 8, segments.stored = 4;
+    dyna_attention call = {&segments,
+                           1,
+                           1,
+                           8,
+                           0.5,
+                           1,
+                           0,
+                           qData->data(),
+                           8,
+                           kData->data(),
+                           8,
+                           vData->data(),
+                           8,
+                           outData->data(),
+                           8,
+                           nullptr,
+                           {keys->data(), 16, 0, 8, nullptr, 0, 0, 0}};
+    ASSERT_EQ(F::attention(&context, &call), DYNA_OK) << message;
+    // The store's rows are those of the second segment's own queries.
+    Matrix wideK = naive::toDoubles(k), wideV = naive::toDoubles(v);
+    for (Matrix *wide : {&wideK, &wideV}) {
+      const Matrix own(wide->begin() + 32, wide->end());
+      wide->insert(wide->end(), own.begin(), own.end());
+    }
+    Matrix out(64), lse(8);
+    naive::attention(p, naive::toDoubles(q), wideK, wideV, out, lse);
+    expectNear(download<T>(*outData), out, tolerance<T>(), "out");
+  }
+
   template <typename T>
   void expectOtherColumns(const Buffer &data, int64_t stride, int64_t begin,
                           int64_t used) {
@@ -280,6 +402,18 @@ TEST_P(SliceConformance, RandomCuts) {
     }
     check<double>(test);
   }
+}
+
+TEST_P(SliceConformance, RowsThatNobodySeesAreNotTouched) {
+  checkLongStore<float>();
+  checkLongStore<double>();
+  checkLongStore<Bf16>();
+}
+
+TEST_P(SliceConformance, KeysBeforeTheStoreAreNoneOfIt) {
+  checkNeighbours<float>();
+  checkNeighbours<double>();
+  checkNeighbours<Bf16>();
 }
 
 /// Stores that are missing or too small are refused, and nothing runs.

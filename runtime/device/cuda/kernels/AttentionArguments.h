@@ -16,8 +16,22 @@ struct KeyRange {
   int32_t begin, end;
 };
 
+/// The store of a bundle (runtime/abi/Kernels.h), from the columns of this attention
+/// on. Keys of slices are numbered behind those of the micro-batch: key tkv + r is row r
+/// of the store. Addresses are those that key 0 would have, so that a row's is found by
+/// the number of its key.
+struct StoreArguments {
+  void *k, *v;
+  int64_t stride;
+  int32_t rows;       ///< 0: no segment is a slice
+  int32_t sumHeadDim; ///< columns of a head in sums
+  void *dk, *dv;      ///< sums, f32 or f64; null in forward kernels
+  int64_t sumStride;
+};
+
 /// Of all kernels of attention; forward ones leave the second half alone. Rows are
-/// token-major, strides count elements. tq and tkv are below 2^31.
+/// token-major, strides count elements. tq, and tkv with the rows of the store, are
+/// below 2^31.
 struct AttentionArguments {
   const dyna_segment *segments;
   int64_t count;
@@ -38,6 +52,8 @@ struct AttentionArguments {
   int64_t dqStride, dkStride, dvStride;
   void *delta;      ///< [tq, heads]: sums of out times dout
   KeyRange *ranges; ///< [tq]; of the bf16 kernels
+
+  StoreArguments store;
 };
 
 //===----------------------------------------------------------------------===//

@@ -108,6 +108,16 @@ template <typename T> struct Block {
       }
   }
 
+  /// Keys [begin, end) of a tile or of the block, and their values.
+  DYNA_GPU Operand<T> keys(int32_t begin, int32_t end, int64_t kvHead) {
+    const KeyRows from = keyRowsAt(args, begin);
+    return {from.k, from.kStride, begin, end, kvHead, args.headDim};
+  }
+  DYNA_GPU Operand<T> values(int32_t begin, int32_t end, int64_t kvHead) {
+    const KeyRows from = keyRowsAt(args, begin);
+    return {from.v, from.vStride, begin, end, kvHead, args.headDim};
+  }
+
   /// Writes the rows below `end`, each times its factor.
   DYNA_GPU void store(void *all, int64_t stride, int64_t row, int32_t end,
                       int64_t head, const T (&result)[kChunks][2][4],
@@ -124,6 +134,26 @@ template <typename T> struct Block {
             static_cast<T *>(all)[at * stride + head * args.headDim + column] =
                 result[chunk][i][j] * factors[i];
         }
+  }
+
+  /// Adds rows of the keys [first, end), each times `factor`, to sums of the store. Rows
+  /// of no segment of these queries are left alone.
+  DYNA_GPU void add(void *all, int32_t first, int32_t end, KeyRange queries,
+                    int64_t head, const T (&result)[kChunks][2][4], T factor) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int32_t key = first + ty + 16 * i;
+      if (key >= end || !isOfSegment(args, key, queries))
+        continue;
+      T *to = static_cast<T *>(all) + int64_t(key) * args.store.sumStride +
+              head * args.store.sumHeadDim;
+#pragma unroll
+      for (int chunk = 0; chunk < kChunks; ++chunk)
+#pragma unroll
+        for (int j = 0; j < 4; ++j)
+          if (int column = chunk * kChunk + tx + 8 * j; column < args.headDim)
+            to[column] += result[chunk][i][j] * factor;
+    }
   }
 };
 
@@ -174,9 +204,7 @@ DYNA_GPU void forward(const AttentionArguments &args, FmaShared<T> &shared) {
   while (tiles.nextRun())
     for (KeyTile tile; tiles.nextOfRun(tile);) {
       T weights[2][4];
-      block.multiply(
-          weights, q,
-          {args.k, args.kStride, tile.begin, tile.end, kvHead, args.headDim});
+      block.multiply(weights, q, block.keys(tile.begin, tile.end, kvHead));
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         KeyRange seen = tile.seenBy(first + block.ty + 16 * i, ranges[i]);
@@ -207,8 +235,7 @@ DYNA_GPU void forward(const AttentionArguments &args, FmaShared<T> &shared) {
             result[chunk][i][j] *= factor;
       }
       block.putWeights(weights);
-      block.addWeighted(result, {args.v, args.vStride, tile.begin, tile.end,
-                                 kvHead, args.headDim});
+      block.addWeighted(result, block.values(tile.begin, tile.end, kvHead));
     }
   T factors[2];
 #pragma unroll
@@ -259,12 +286,9 @@ DYNA_GPU void queryGrad(const AttentionArguments &args, FmaShared<T> &shared) {
   while (tiles.nextRun())
     for (KeyTile tile; tiles.nextOfRun(tile);) {
       T scores[2][4], weights[2][4];
-      const Operand<T> k(args.k, args.kStride, tile.begin, tile.end, kvHead,
-                         args.headDim);
+      const Operand<T> k = block.keys(tile.begin, tile.end, kvHead);
       block.multiply(scores, q, k);
-      block.multiply(
-          weights, dout,
-          {args.v, args.vStride, tile.begin, tile.end, kvHead, args.headDim});
+      block.multiply(weights, dout, block.values(tile.begin, tile.end, kvHead));
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
         KeyRange seen = tile.seenBy(first + block.ty + 16 * i, ranges[i]);
@@ -289,15 +313,17 @@ DYNA_GPU void keyGrad(const AttentionArguments &args, FmaShared<T> &shared) {
   Block<T> block(args, shared);
   const int64_t kvHead = blockIndex() % args.kvHeads;
   const int32_t group = args.heads / args.kvHeads;
-  const int32_t first = blockIndex() / args.kvHeads * kTile;
-  const int32_t end = least(first + kTile, args.tkv);
+  const KeyRange own = keysOfBlock<kTile>(args, blockIndex() / args.kvHeads);
+  const int32_t first = own.begin, end = own.end;
   const T scale = static_cast<T>(args.scale * kLog2E);
   T result[kChunks][2][4];
   clear(result);
-  const Operand<T> k(args.k, args.kStride, first, end, kvHead, args.headDim);
-  const Operand<T> v(args.v, args.vStride, first, end, kvHead, args.headDim);
+  const Operand<T> k = block.keys(first, end, kvHead);
+  const Operand<T> v = block.values(first, end, kvHead);
   const KeyRange queries =
       queriesOf<kFmaThreads>(args, first, end, shared.bounds);
+  if (first >= args.tkv && queries.begin >= queries.end)
+    return; // rows of the store that nobody sees
   for (int32_t row = queries.begin; row < queries.end; row += kTile)
     for (int64_t head = kvHead * group; head < (kvHead + 1) * group; ++head) {
       const int32_t endRow = least(row + kTile, queries.end);
@@ -337,8 +363,13 @@ DYNA_GPU void keyGrad(const AttentionArguments &args, FmaShared<T> &shared) {
     }
   const T factor = isKey ? static_cast<T>(args.scale) : T(1);
   const T factors[2] = {factor, factor};
-  block.store(isKey ? args.dk : args.dv, isKey ? args.dkStride : args.dvStride,
-              first, end, kvHead, result, factors);
+  if (first < args.tkv)
+    block.store(isKey ? args.dk : args.dv,
+                isKey ? args.dkStride : args.dvStride, first, end, kvHead,
+                result, factors);
+  else
+    block.add(isKey ? args.store.dk : args.store.dv, first, end, queries,
+              kvHead, result, factor);
 }
 
 /// A warp per query and head.

@@ -74,10 +74,10 @@ DYNA_GPU void queryGrad(const AttentionArguments &args,
   constexpr int keys = kQueryGradKeys<width>, stages = kGradStages<width>;
   const Place<rows> place = queryPlace<rows>(args);
   auto load = [&](int stage, const KeyTile &tile) {
-    loadRows<isAligned>(shared.k[stage], args.k, args.kStride, tile.begin,
-                        tile.end, place.kvHead, args.headDim);
-    loadRows<isAligned>(shared.v[stage], args.v, args.vStride, tile.begin,
-                        tile.end, place.kvHead, args.headDim);
+    loadKeys<isAligned>(shared.k[stage], args, tile.begin, tile.end,
+                        place.kvHead);
+    loadValues<isAligned>(shared.v[stage], args, tile.begin, tile.end,
+                          place.kvHead);
   };
   loadRows<isAligned>(shared.q, args.q, args.qStride, place.first, place.end,
                       place.head, args.headDim);
@@ -249,17 +249,72 @@ DYNA_GPU void keyScoreGrad(float (&weights)[m][n][4],
     }
 }
 
+/// Adds the warp's rows of a head, each times `factor`, to sums of the store. Rows of
+/// no segment of these queries are left alone.
+template <bool isAligned, int width, int rows>
+DYNA_GPU void addScaled(const AttentionArguments &args,
+                        const Place<rows> &place, KeyRange queries, void *all,
+                        const float (&sums)[Place<rows>::tiles][width / 8][4],
+                        float factor) {
+  constexpr int pair = isAligned ? 2 : 1; // elements at once
+  using Elements = Piece<float, pair>;
+#pragma unroll
+  for (int i = 0; i < 2 * Place<rows>::tiles; ++i) {
+    const int32_t key = place.row + 8 * i;
+    if (key >= place.end || !isOfSegment(args, key, queries))
+      continue;
+    float *to = static_cast<float *>(all) +
+                int64_t(key) * args.store.sumStride +
+                place.kvHead * args.store.sumHeadDim;
+#pragma unroll
+    for (int n = 0; n < width / 8; ++n)
+#pragma unroll
+      for (int e = 0; e < 2; e += pair) {
+        const int column = 8 * n + 2 * (threadIndex() % 4) + e;
+        if (column >= args.headDim)
+          continue;
+        auto *target =
+            reinterpret_cast<Elements *>(aligned<4 * pair>(to + column));
+        Elements now = *target;
+#pragma unroll
+        for (int one = 0; one < pair; ++one)
+          now.values[one] += sums[i / 2][n][i % 2 * 2 + e + one] * factor;
+        *target = now;
+      }
+  }
+}
+
+/// Stores the warp's rows of a gradient of keys, or adds them to sums of the store.
+template <bool isAligned, int width, int rows>
+DYNA_GPU void
+putKeyGrad(const AttentionArguments &args, const Place<rows> &place,
+           const int32_t (&bounds)[2 * kMmaThreads], bool isKey,
+           const float (&sums)[Place<rows>::tiles][width / 8][4]) {
+  const float factor = isKey ? static_cast<float>(args.scale) : 1;
+  if (place.first < args.tkv)
+    storeScaled<isAligned, width>(isKey ? args.dk : args.dv,
+                                  isKey ? args.dkStride : args.dvStride, place,
+                                  place.kvHead, args.headDim, sums, factor);
+  else
+    addScaled<isAligned, width>(args, place, {bounds[0], bounds[kMmaThreads]},
+                                isKey ? args.store.dk : args.store.dv, sums,
+                                factor);
+}
+
 template <bool isAligned, int width, bool withKeys, bool withValues>
 DYNA_GPU void keyGrad(const AttentionArguments &args,
                       MmaKeysGradShared<width, withKeys> &shared) {
   constexpr int rows = kKeyRows<width>, m = Place<rows>::tiles;
   constexpr int queries = kKeyGradQueries<width>, stages = kGradStages<width>;
   const Place<rows> place = keyPlace<rows>(args);
-  loadRows<isAligned>(shared.own.k, args.k, args.kStride, place.first,
-                      place.end, place.kvHead, args.headDim);
+  // Rows of the store that nobody sees are not even read.
+  if (place.first >= args.tkv &&
+      !areSeen<kMmaThreads>(args, place.first, place.end, shared.bounds))
+    return;
+  loadKeys<isAligned>(shared.own.k, args, place.first, place.end, place.kvHead);
   if constexpr (withKeys)
-    loadRows<isAligned>(shared.own.v, args.v, args.vStride, place.first,
-                        place.end, place.kvHead, args.headDim);
+    loadValues<isAligned>(shared.own.v, args, place.first, place.end,
+                          place.kvHead);
   queriesOf<kMmaThreads>(args, place.first, place.end, shared.bounds);
   QueryTiles<queries, rows> tiles(args, place, shared.bounds);
   bool isThere = tiles.next();
@@ -302,12 +357,9 @@ DYNA_GPU void keyGrad(const AttentionArguments &args,
   }
   awaitCopies<0>();
   if constexpr (withKeys)
-    storeScaled<isAligned, width>(args.dk, args.dkStride, place, place.kvHead,
-                                  args.headDim, dk,
-                                  static_cast<float>(args.scale));
+    putKeyGrad<isAligned, width>(args, place, shared.bounds, true, dk);
   if constexpr (withValues)
-    storeScaled<isAligned, width>(args.dv, args.dvStride, place, place.kvHead,
-                                  args.headDim, dv, 1);
+    putKeyGrad<isAligned, width>(args, place, shared.bounds, false, dv);
 }
 
 /// A warp per query: for all heads the sums of out times dout, and its keys.

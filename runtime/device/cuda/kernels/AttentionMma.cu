@@ -99,21 +99,21 @@ DYNA_GPU void forward(const AttentionArguments &args,
   constexpr int rows = kQueryRows<width>, keys = kForwardKeys<width>;
   constexpr int stages = kForwardStages<width>, m = Place<rows>::tiles;
   const Place<rows> place = queryPlace<rows>(args);
-  auto loadKeys = [&](int stage, const KeyTile &tile) {
-    loadRows<isAligned>(shared.k[stage], args.k, args.kStride, tile.begin,
-                        tile.end, place.kvHead, args.headDim);
+  auto keysTo = [&](int stage, const KeyTile &tile) {
+    loadKeys<isAligned>(shared.k[stage], args, tile.begin, tile.end,
+                        place.kvHead);
   };
-  auto loadValues = [&](int stage, const KeyTile &tile) {
-    loadRows<isAligned>(shared.v[stage], args.v, args.vStride, tile.begin,
-                        tile.end, place.kvHead, args.headDim);
+  auto valuesTo = [&](int stage, const KeyTile &tile) {
+    loadValues<isAligned>(shared.v[stage], args, tile.begin, tile.end,
+                          place.kvHead);
   };
   loadRows<isAligned>(shared.q, args.q, args.qStride, place.first, place.end,
                       place.head, args.headDim);
   KeyTiles<keys> tiles(args, place.first, place.end);
   if (tiles.find()) {
-    loadKeys(0, tiles.tile());
+    keysTo(0, tiles.tile());
     if (stages == 2)
-      loadValues(0, tiles.tile());
+      valuesTo(0, tiles.tile());
   }
   commitCopies();
   const WarpRanges ranges(args, place, shared.seen);
@@ -129,10 +129,10 @@ DYNA_GPU void forward(const AttentionArguments &args,
     awaitCopies<0>();
     barrier(); // this tile has come, and the one before has been read
     if (stages == 1) {
-      loadValues(0, tile);
+      valuesTo(0, tile);
     } else if (ahead.isThere()) {
-      loadKeys(1 - stage, ahead.tile());
-      loadValues(1 - stage, ahead.tile());
+      keysTo(1 - stage, ahead.tile());
+      valuesTo(1 - stage, ahead.tile());
     }
     commitCopies();
     const bool isSeen = !ranges.seeNone(tile);
@@ -143,7 +143,7 @@ DYNA_GPU void forward(const AttentionArguments &args,
       awaitCopies<0>();
       barrier(); // the values have come, and the keys have been read
       if (ahead.isThere())
-        loadKeys(0, ahead.tile());
+        keysTo(0, ahead.tile());
       commitCopies();
     }
     if (isSeen) {

@@ -37,6 +37,24 @@ DYNA_GPU void loadRows(MmaTile<rows, width> &to, const void *all,
                       end - begin, headDim);
 }
 
+/// Begins to copy the keys [begin, end) of a tile or of a block.
+template <bool isAligned, int rows, int width>
+DYNA_GPU void loadKeys(MmaTile<rows, width> &to, const AttentionArguments &args,
+                       int32_t begin, int32_t end, int32_t kvHead) {
+  const KeyRows from = keyRowsAt(args, begin);
+  loadRows<isAligned>(to, from.k, from.kStride, begin, end, kvHead,
+                      args.headDim);
+}
+/// Begins to copy their values.
+template <bool isAligned, int rows, int width>
+DYNA_GPU void loadValues(MmaTile<rows, width> &to,
+                         const AttentionArguments &args, int32_t begin,
+                         int32_t end, int32_t kvHead) {
+  const KeyRows from = keyRowsAt(args, begin);
+  loadRows<isAligned>(to, from.v, from.vStride, begin, end, kvHead,
+                      args.headDim);
+}
+
 /// Scores in units of log2 per unit of a product. Hidden ones are infinite, and
 /// must not meet a 0.
 DYNA_GPU float scaleOf(const AttentionArguments &args) {
@@ -52,17 +70,17 @@ template <int rows> struct Place {
   int32_t warpRow; ///< first of the warp, in the block
   int32_t row;
 
-  DYNA_GPU Place(int32_t index, int32_t count)
-      : first(index * rows), end(least(first + rows, count)),
-        warpRow(threadIndex() / 32 * warpRows),
+  DYNA_GPU Place(int32_t first, int32_t end)
+      : first(first), end(end), warpRow(threadIndex() / 32 * warpRows),
         row(first + warpRow + threadIndex() % 32 / 4) {}
 };
 
 /// Of queries; later ones see more, and begin first.
 template <int rows>
 DYNA_GPU Place<rows> queryPlace(const AttentionArguments &args) {
-  Place<rows> place(gridSize() / args.heads - 1 - blockIndex() / args.heads,
-                    args.tq);
+  const int32_t first =
+      (gridSize() / args.heads - 1 - blockIndex() / args.heads) * rows;
+  Place<rows> place(first, least(first + rows, args.tq));
   place.head = blockIndex() % args.heads;
   place.kvHead = place.head / args.group;
   return place;
@@ -70,7 +88,8 @@ DYNA_GPU Place<rows> queryPlace(const AttentionArguments &args) {
 
 template <int rows>
 DYNA_GPU Place<rows> keyPlace(const AttentionArguments &args) {
-  Place<rows> place(blockIndex() / args.kvHeads, args.tkv);
+  const KeyRange keys = keysOfBlock<rows>(args, blockIndex() / args.kvHeads);
+  Place<rows> place(keys.begin, keys.end);
   place.head = place.kvHead = blockIndex() % args.kvHeads;
   return place;
 }

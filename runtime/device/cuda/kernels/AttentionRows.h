@@ -6,6 +6,9 @@
 // has so many neighbouring queries (or keys), and each query knows its keys. Short
 // segments share a tile, long ones fill many, and no table is made for it.
 //
+// Keys have numbers: those below tkv are rows of the micro-batch, those behind are rows
+// of the bundle's store (AttentionArguments.h). No tile and no block has keys of both.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef DYNA_RUNTIME_DEVICE_CUDA_KERNELS_ATTENTIONROWS_H
@@ -50,6 +53,32 @@ DYNA_GPU KeyRange rangeOf(const AttentionArguments &args, int64_t row) {
           static_cast<int32_t>(segment.kv_begin + seen)};
 }
 
+/// Where keys and values lie, by the numbers of keys.
+struct KeyRows {
+  const void *k, *v;
+  int64_t kStride, vStride;
+};
+
+/// Returns where a key lies, and those behind it in its tile or block. By choices of
+/// values: branches take more registers.
+DYNA_GPU KeyRows keyRowsAt(const AttentionArguments &args, int32_t key) {
+  const bool isStored = key >= args.tkv;
+  const StoreArguments &store = args.store;
+  return {isStored ? store.k : args.k, isStored ? store.v : args.v,
+          isStored ? store.stride : args.kStride,
+          isStored ? store.stride : args.vStride};
+}
+
+/// The keys of a block of `size`, by its number: first those of the micro-batch.
+template <int size>
+DYNA_GPU KeyRange keysOfBlock(const AttentionArguments &args, int32_t index) {
+  const int32_t own = (args.tkv + (size - 1)) / size;
+  const int32_t first = index < own ? 0 : args.tkv;
+  const int32_t end = index < own ? args.tkv : args.tkv + args.store.rows;
+  const int32_t begin = first + (index < own ? index : index - own) * size;
+  return {begin, least(begin + size, end)};
+}
+
 /// Neighbouring keys that some of the queries [firstRow, endRow) may see, and no
 /// others by way of this tile.
 struct KeyTile {
@@ -65,8 +94,9 @@ struct KeyTile {
 };
 
 /// The tiles of at most `size` keys that a block of queries visits. Keys of
-/// neighbouring segments that lie side by side are one run; those that several
-/// segments share are visited once for each run, by its own queries.
+/// neighbouring segments that lie side by side are one run, unless the store begins
+/// between them; keys that several segments share are visited once for each run, by its
+/// own queries.
 template <int size> class KeyTiles {
 public:
   DYNA_GPU KeyTiles(const AttentionArguments &args, int32_t firstRow,
@@ -107,7 +137,7 @@ public:
           s.q_len > 0 ? seenKeys(args, s, last - s.q_begin) : int64_t(0);
       if (seen == 0)
         continue;
-      if (isFound && s.kv_begin != end)
+      if (isFound && (s.kv_begin != end || end == args.tkv))
         break;
       if (!isFound) {
         begin = static_cast<int32_t>(s.kv_begin);
@@ -158,6 +188,30 @@ DYNA_GPU KeyRange queriesOf(const AttentionArguments &args, int32_t begin,
   }
   barrier();
   return {bounds[0], bounds[threads]};
+}
+
+/// Returns whether some query may see some of the keys [begin, end). The whole block
+/// calls it, as `queriesOf`, which may come next.
+template <int threads>
+DYNA_GPU bool areSeen(const AttentionArguments &args, int32_t begin,
+                      int32_t end, int32_t (&bounds)[2 * threads]) {
+  const KeyRange queries = queriesOf<threads>(args, begin, end, bounds);
+  barrier(); // all have read them
+  return queries.begin < queries.end;
+}
+
+/// Returns whether some of these queries have a segment with this key. A row of the store
+/// without one may hold no numbers yet.
+DYNA_GPU bool isOfSegment(const AttentionArguments &args, int32_t key,
+                          KeyRange queries) {
+  for (int64_t i = segmentOf(args, queries.begin); i < args.count; ++i) {
+    const dyna_segment &s = args.segments[i];
+    if (s.q_begin >= queries.end)
+      break;
+    if (s.q_len > 0 && key >= s.kv_begin && key < s.kv_begin + s.kv_len)
+      return true;
+  }
+  return false;
 }
 
 } // namespace gpu

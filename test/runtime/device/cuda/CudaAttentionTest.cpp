@@ -29,14 +29,22 @@ public:
     context.message_capacity = sizeof(message);
   }
 
-  template <typename T> Bytes run(int64_t headDim) {
+  /// `stored`: rows of a store, for two slices with a whole sample between them; 0:
+  /// whole samples.
+  template <typename T> Bytes run(int64_t headDim, int64_t stored) {
     using F = Functions<T>;
-    const std::vector<dyna_segment> rows = {
+    const std::vector<dyna_segment> whole = {
         {0, 0, 70, 0, 70, 0}, {0, 70, 60, 0, 130, 70}, {1, 130, 5, 140, 9, 4}};
-    constexpr int64_t tq = 135, tkv = 150, heads = 4, kvHeads = 2;
+    const std::vector<dyna_segment> sliced = {{0, 0, 70, 135, 90, 20},
+                                              {1, 70, 60, 70, 60, 0},
+                                              {2, 130, 5, 135 + 100, 9, 4}};
+    constexpr int64_t tq = 135, heads = 4, kvHeads = 2;
+    const int64_t tkv = stored > 0 ? tq : 150;
     dyna_segments segments = {};
-    segments.data = static_cast<const dyna_segment *>(put(rows));
+    segments.data =
+        static_cast<const dyna_segment *>(put(stored > 0 ? sliced : whole));
     segments.count = 3, segments.tq = tq, segments.tkv = tkv;
+    segments.stored = stored;
     std::mt19937 random(21);
     auto operand = [&](int64_t tokens, int64_t columns) {
       return put(naive::randomElements<T>(tokens * columns * headDim, random));
@@ -59,6 +67,22 @@ public:
     p.out = take(queries);
     p.lse = take(tq * heads * int64_t(sizeof(typename F::Sum)));
     grad.dq = take(queries), grad.dk = take(keys), grad.dv = take(keys);
+    if (stored > 0) {
+      // Rows of other slices: their keys, and what was added to their sums.
+      using Sum = typename F::Sum;
+      const int64_t width = kvHeads * headDim;
+      const int64_t padded = kvHeads * dyna_padded_head_dim(headDim);
+      p.store = {operand(stored, 2 * kvHeads),
+                 2 * width,
+                 0,
+                 width,
+                 nullptr,
+                 2 * padded,
+                 0,
+                 padded};
+      p.store.gradients =
+          put(naive::randomElements<Sum>(stored * 2 * padded, random));
+    }
     const size_t end = buffers.size();
     grad.workspace = put(makeWorkspace(
         dyna_attention_grad_workspace(sizeof(T), heads, kvHeads, headDim), tq,
@@ -102,13 +126,13 @@ private:
   std::vector<std::unique_ptr<Buffer>> buffers;
 };
 
-template <typename T> void checkBits(int64_t headDim) {
+template <typename T> void checkBits(int64_t headDim, int64_t stored = 0) {
   SCOPED_TRACE(headDim);
   Bytes expected;
   for (const Backend &backend : conformanceBackends()) {
     Call call(backend);
     for (int time = 0; time < 2; ++time) {
-      Bytes now = call.run<T>(headDim);
+      Bytes now = call.run<T>(headDim, stored);
       if (expected.empty())
         expected = now;
       EXPECT_TRUE(now == expected) << backend.name << ", time " << time;
@@ -124,6 +148,15 @@ TEST(CudaAttention, NoOrderChangesABit) {
   checkBits<Bf16>(64);
   checkBits<Bf16>(100);
   checkBits<Bf16>(160);
+}
+
+TEST(CudaAttention, NoOrderChangesABitOfSlices) {
+  constexpr int64_t stored = 140;
+  checkBits<float>(40, stored);
+  checkBits<double>(24, stored);
+  checkBits<Bf16>(64, stored);
+  checkBits<Bf16>(100, stored);
+  checkBits<Bf16>(160, stored);
 }
 
 TEST(CudaAttention, WhatKernelsDoNotTakeIsRefused) {
@@ -149,4 +182,17 @@ TEST(CudaAttention, WhatKernelsDoNotTakeIsRefused) {
   EXPECT_STREQ(call.message,
                "attention_bf16: 1 queries and 2147483522 keys, kernels of CUDA "
                "devices take 2147483520 at most");
+  // Rows of a store are keys, too.
+  segments.tq = segments.tkv = 8;
+  segments.stored = INT32_MAX - 134;
+  p.store.data = &p;
+  EXPECT_EQ(dyna_attention_f32(&call.context, &p), DYNA_INVALID_ARGUMENT);
+  EXPECT_STREQ(call.message,
+               "attention_f32: 8 keys and 2147483513 rows of a store, kernels "
+               "of CUDA devices take 2147483520 at most, both together");
+  segments.stored = 1, segments.tq = 7;
+  EXPECT_EQ(dyna_attention_bf16(&call.context, &p), DYNA_INVALID_ARGUMENT);
+  EXPECT_STREQ(call.message,
+               "attention_bf16: slices bring their own keys to the store, so "
+               "a micro-batch has as many keys (8) as queries (7)");
 }

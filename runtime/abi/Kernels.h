@@ -158,7 +158,7 @@ dyna_status dyna_matmul_f64(dyna_context *, const dyna_matmul *);
 // Attention over segments
 //===----------------------------------------------------------------------===//
 
-/// What one attention has in the store of a bundle (Abi.h). A row of the store is
+/// The part of one attention in the store of a bundle (Abi.h). A row of the store has
 /// `stride` elements of the compute type, of the sums `gradient_stride` elements of the
 /// type of sums. Columns count elements too. A head has `head_dim` columns in the
 /// store, and dyna_padded_head_dim of it in the sums.
@@ -225,7 +225,7 @@ static inline int64_t dyna_visible_pairs(const dyna_segment *segment,
 /// The gradients of the above. `forward` holds its operands and results; dq,
 /// dk, dv are written (rows that no segment covers are zeroed) with strides of
 /// their own; dout has the stride of out. For slices, gradients of keys are added to
-/// the sums of the store; those of the slice's own tokens are then complete, and are
+/// the sums of the store. Those of the slice's own tokens are then complete. They are
 /// rounded once to dk and dv.
 typedef struct dyna_attention_grad {
   dyna_attention forward;

@@ -110,10 +110,16 @@ Status PlanFlags::check() const {
   const bool isSwitch = switches.getNumOccurrences() > 0;
   if (isSwitch)
     DYNA_RETURN_IF_ERROR(expectNone(
-        {strategy, ranges, mergeRanges, lengths, columns, compare, attention,
-         simulate, tokensPerBatch, tokensPerMicroBatch, steps, trace, recompute,
-         svg, pipeline, microBatches, inFlight, splitBackward, slices,
-         rankMemory},
+        {strategy,       ranges,
+         mergeRanges,    lengths,
+         columns,        compare,
+         attention,      simulate,
+         tokensPerBatch, tokensPerMicroBatch,
+         steps,          trace,
+         recompute,      svg,
+         pipeline,       microBatches,
+         inFlight,       splitBackward,
+         slices,         rankMemory},
         " is about steps, and --switch about what is between them: give one"));
   DYNA_RETURN_IF_ERROR(expect(!lengths.empty() || isSwitch,
                               "expects --lengths: numbers, or a file of them"));

@@ -70,7 +70,18 @@ LayerSeconds secondsOf(const CostModel &costs, const KindAt &at,
   return seconds;
 }
 
-/// Returns the seconds of a message of mean size, over the slowest link between stages.
+std::vector<Load> loadsOf(const plan::Plan &plan,
+                          const std::vector<int> &microBatches) {
+  std::vector<Load> loads;
+  for (int m : microBatches) {
+    Load &load = loads.emplace_back(loadOf(plan.microBatches[m]));
+    load.targets = load.queries;
+  }
+  return loads;
+}
+
+} // namespace
+
 double messageSeconds(const ExecutableGraph &graph, const CostModel &costs,
                       const std::vector<Load> &loads) {
   double most = 0;
@@ -90,18 +101,6 @@ double messageSeconds(const ExecutableGraph &graph, const CostModel &costs,
   }
   return most;
 }
-
-std::vector<Load> loadsOf(const plan::Plan &plan,
-                          const std::vector<int> &microBatches) {
-  std::vector<Load> loads;
-  for (int m : microBatches) {
-    Load &load = loads.emplace_back(loadOf(plan.microBatches[m]));
-    load.targets = load.queries;
-  }
-  return loads;
-}
-
-} // namespace
 
 Load loadOfEqual(int64_t length, int64_t tokens) {
   Load load = times(loadOfSample(length), tokens / length);

@@ -26,6 +26,10 @@ int shardsPerNode(const ExecutableGraph &graph, const CostModel &costs,
 /// Only samples that fit whole have pairs.
 Load loadOfEqual(int64_t length, int64_t tokens);
 
+/// Returns the seconds of a message of mean size, over the slowest link between stages.
+double messageSeconds(const ExecutableGraph &graph, const CostModel &costs,
+                      const std::vector<Load> &loads);
+
 /// Returns the seconds of one replica's stages for its micro-batches of these numbers. A
 /// plan does not say which tokens have targets, so all of them count. O(micro-batches *
 /// (kinds + layers)).

@@ -8,6 +8,7 @@
 #include "runtime/planner/estimate/StageMemory.h"
 #include "runtime/planner/order/PipelineTimes.h"
 #include "runtime/planner/order/schedules/OrderSearch.h"
+#include "runtime/planner/order/schedules/PipelineMemory.h"
 
 #include <algorithm>
 #include <limits>

@@ -18,20 +18,24 @@ namespace {
 /// Parts of the longest sample that slices are multiples of.
 constexpr int64_t mostUnits = 64;
 
-/// Seconds on the slowest stage. Stages count as equal (SliceProblem.h).
-SliceCost costOf(const StageTables &tables, const Load &load) {
+/// Seconds on the slowest stage, with the message behind it. Stages count as equal
+/// (SliceProblem.h).
+SliceCost costOf(const SliceTimes &times, const Load &load) {
   SliceCost cost;
-  for (int stage = 0; stage < tables.stages(); ++stage) {
-    cost.forward = std::max(cost.forward, tables.forward(stage, load));
-    cost.backward = std::max(cost.backward, tables.backward(stage, load));
+  for (int stage = 0; stage < times.tables.stages(); ++stage) {
+    cost.forward = std::max(cost.forward, times.tables.forward(stage, load));
+    cost.backward = std::max(cost.backward, times.tables.backward(stage, load));
   }
+  const double message = times.message(load);
+  cost.forward += message;
+  cost.backward += message;
   return cost;
 }
 
 /// The problem of the micro-batches of one replica. Samples that share a micro-batch are
 /// bundles. `samples` and `lengths` get those of the mini-batch, by number in the problem.
 SliceProblem problemOf(const MicroBatches &microBatches, int replica,
-                       const StageTables &tables, std::vector<int64_t> &samples,
+                       const SliceTimes &times, std::vector<int64_t> &samples,
                        std::vector<int64_t> &lengths) {
   SliceProblem problem;
   int64_t longest = 1;
@@ -52,28 +56,28 @@ SliceProblem problemOf(const MicroBatches &microBatches, int replica,
   // A sample without tokens is in a bundle, which costs what its others do.
   for (int64_t length : lengths)
     problem.lengths.push_back(std::max<int64_t>(length, 1));
-  problem.options.stages = tables.stages();
+  problem.options.stages = times.tables.stages();
   problem.options.grain =
       dyna_round_rows((longest + mostUnits - 1) / mostUnits);
-  problem.costs.slice = [&tables](const SliceShape &shape) {
-    return costOf(tables, loadOf(TokenRange{shape.begin, shape.tokens},
-                                 TokenRange{0, shape.begin + shape.tokens}));
+  problem.costs.slice = [&times](const SliceShape &shape) {
+    return costOf(times, loadOf(TokenRange{shape.begin, shape.tokens},
+                                TokenRange{0, shape.begin + shape.tokens}));
   };
-  problem.costs.bundle = [&tables](const std::vector<int64_t> &lengths, int) {
+  problem.costs.bundle = [&times](const std::vector<int64_t> &lengths, int) {
     Load load;
     for (int64_t length : lengths)
       load += loadOfSample(length);
-    return costOf(tables, load);
+    return costOf(times, load);
   };
   return problem;
 }
 
 /// Work of a token and of a visible pair, from the seconds of one slice: of short
 /// samples, and of one with as many tokens behind as many others.
-SliceWork workOf(const StageTables &tables, int64_t tokens) {
+SliceWork workOf(const SliceTimes &times, int64_t tokens) {
   auto seconds = [&](int64_t context) {
     const SliceCost cost = costOf(
-        tables, loadOf(TokenRange{context, tokens}, {0, context + tokens}));
+        times, loadOf(TokenRange{context, tokens}, {0, context + tokens}));
     return cost.forward + cost.backward;
   };
   const auto count = static_cast<double>(tokens);
@@ -88,7 +92,7 @@ SliceWork workOf(const StageTables &tables, int64_t tokens) {
 
 StatusOr<SlicePlan> planBy(const SliceChoice &choice,
                            const SliceProblem &problem,
-                           const StageTables &tables) {
+                           const SliceTimes &times) {
   switch (choice.policy) {
   case SlicePolicy::TeraPipe:
     return sliceByPaper(problem);
@@ -98,7 +102,7 @@ StatusOr<SlicePlan> planBy(const SliceChoice &choice,
     return sliceUniformly(problem, choice.number);
   case SlicePolicy::Work:
     return sliceByWork(problem, choice.number,
-                       workOf(tables, 8 * problem.options.grain));
+                       workOf(times, 8 * problem.options.grain));
   case SlicePolicy::Chunks: {
     ChunkOptions chunks;
     chunks.tokens = choice.number;
@@ -159,28 +163,28 @@ Status checkSliceable(const Model &model, Batching batching) {
 }
 
 StatusOr<MicroBatches> slicesByPolicy(const MicroBatches &microBatches,
-                                      const StageTables &tables, int replicas,
+                                      const SliceTimes &times, int replicas,
                                       const SliceChoice &choice) {
   MicroBatches sliced;
   for (int replica = 0; replica < replicas; ++replica) {
     std::vector<int64_t> samples, lengths;
     SliceProblem problem =
-        problemOf(microBatches, replica, tables, samples, lengths);
+        problemOf(microBatches, replica, times, samples, lengths);
     if (choice.policy == SlicePolicy::Chunks)
       problem.options.grain = 1;
     if (lengths.empty())
       continue;
-    DYNA_ASSIGN_OR_RETURN(SlicePlan plan, planBy(choice, problem, tables));
+    DYNA_ASSIGN_OR_RETURN(SlicePlan plan, planBy(choice, problem, times));
     addPlan(plan, samples, lengths, replica, sliced);
   }
   return sliced;
 }
 
 StatusOr<std::vector<MicroBatches>>
-slicesByCost(const MicroBatches &microBatches, const StageTables &tables,
+slicesByCost(const MicroBatches &microBatches, const SliceTimes &times,
              int replicas) {
   std::vector<MicroBatches> all;
-  if (tables.stages() < 2)
+  if (times.tables.stages() < 2)
     return all;
   int64_t largest = 0;
   for (const plan::MicroBatch &microBatch : microBatches)
@@ -190,11 +194,11 @@ slicesByCost(const MicroBatches &microBatches, const StageTables &tables,
   SliceChoice exact;
   exact.policy = SlicePolicy::Exact;
   DYNA_ASSIGN_OR_RETURN(MicroBatches best,
-                        slicesByPolicy(microBatches, tables, replicas, exact));
+                        slicesByPolicy(microBatches, times, replicas, exact));
   if (best.size() > microBatches.size())
     all.push_back(std::move(best));
-  for (int64_t count = 2;
-       count <= 2 * tables.stages() && largest / count >= DYNA_ROW_ALIGNMENT;
+  for (int64_t count = 2; count <= 2 * times.tables.stages() &&
+                          largest / count >= DYNA_ROW_ALIGNMENT;
        count *= 2) {
     // Small micro-batches have fewer slices, none of them smaller than the rest.
     SliceChoice equal;

@@ -81,23 +81,43 @@ Status checkPadding(const Model &model, const BatchingRule &rule) {
 
 class ShareSearch {
 public:
-  ShareSearch(const ExecutableGraph &graph, const StageTables &tables,
-              const PlanOptions &options, bool trains, BatchingProblem problem)
-      : graph_(graph), tables_(tables), options_(options), trains_(trains),
-        problem_(std::move(problem)) {}
+  ShareSearch(const ExecutableGraph &graph, const CostModel &costs,
+              const StageTables &tables, const PlanOptions &options,
+              bool trains, BatchingProblem problem)
+      : graph_(graph), costs_(costs), tables_(tables), options_(options),
+        trains_(trains), problem_(std::move(problem)) {}
 
   StatusOr<MicroBatches> run() {
     DYNA_RETURN_IF_ERROR(attemptShares());
-    Candidate &best = chosen();
-    DYNA_RETURN_IF_ERROR(slice(best));
-    return std::move(best.cut);
+    const SlicePolicy policy = options_.slices.policy;
+    if (policy == SlicePolicy::None || policy == SlicePolicy::Auto)
+      return std::move(chosen().cut);
+    return slice(chosen().cut);
   }
 
-  /// Slices a cut that is there already.
-  StatusOr<MicroBatches> slice(MicroBatches cut) {
-    best_.cut = std::move(cut);
-    DYNA_RETURN_IF_ERROR(slice(best_));
-    return std::move(best_.cut);
+  /// Cuts micro-batches into slices by the policy, which is not `Auto`.
+  StatusOr<MicroBatches> slice(const MicroBatches &whole) const {
+    return slicesByPolicy(whole, times(), problem_.replicas, options_.slices);
+  }
+
+  /// Returns the cuts into slices that are faster than the whole by the clock of the
+  /// schedule, with messages; the fastest first, `most` of them.
+  StatusOr<std::vector<MicroBatches>> fasterSlices(const MicroBatches &whole,
+                                                   size_t most) {
+    const bool searched = ruleOf(options_.schedule).adapts;
+    countsMessages_ = true;
+    const Time limit = timeOf(whole, searched);
+    DYNA_ASSIGN_OR_RETURN(auto all,
+                          slicesByCost(whole, times(), problem_.replicas));
+    std::vector<std::pair<Time, size_t>> faster;
+    for (size_t i = 0; i < all.size(); ++i)
+      if (const Time time = timeOf(all[i], searched); time < limit)
+        faster.push_back({time, i});
+    std::sort(faster.begin(), faster.end());
+    std::vector<MicroBatches> best;
+    for (size_t i = 0; i < std::min(most, faster.size()); ++i)
+      best.push_back(std::move(all[faster[i].second]));
+    return best;
   }
 
 private:
@@ -201,8 +221,6 @@ private:
     tried_ = problem_.share;
     const BatchingRule &rule = ruleOf(options_.batching);
     DYNA_ASSIGN_OR_RETURN(MicroBatches cut, rule.cut(problem_));
-    if (fewest_.empty() || cut.size() < fewest_.size())
-      fewest_ = cut;
     take(sliceMicroBatches(std::move(cut), options_.slices), best_);
     if (!rule.cutOtherwise || graph_.stages() == 1 || !trains_)
       return Status::ok();
@@ -214,42 +232,10 @@ private:
     return Status::ok();
   }
 
-  /// Cuts into slices by the policy, if there is one. Evaluations stay whole under `auto`:
-  /// forwards alone fill a pipeline better.
-  Status slice(Candidate &best) const {
-    const SliceChoice &choice = options_.slices;
-    if (choice.policy == SlicePolicy::None)
-      return Status::ok();
-    if (choice.policy == SlicePolicy::Auto)
-      return trains_ && checkSliceable(graph_.model(), options_.batching).isOk()
-                 ? attemptSlices(best)
-                 : Status::ok();
-    DYNA_ASSIGN_OR_RETURN(
-        best.cut, slicesByPolicy(best.cut, tables_, problem_.replicas, choice));
-    return Status::ok();
-  }
-
-  /// Replaces the best cut by slices of it, or of the cut with the fewest micro-batches,
-  /// if these are faster. Slices fill a pipeline that few micro-batches leave idle.
-  Status attemptSlices(Candidate &best) const {
-    const bool searched = ruleOf(options_.schedule).adapts;
-    std::vector<MicroBatches> cuts = {best.cut};
-    if (fewest_.size() < best.cut.size())
-      cuts.push_back(fewest_);
-    best.time = timeOf(best.cut, searched);
-    for (const MicroBatches &cut : cuts) {
-      DYNA_ASSIGN_OR_RETURN(auto all,
-                            slicesByCost(cut, tables_, problem_.replicas));
-      for (MicroBatches &sliced : all) {
-        Candidate candidate;
-        candidate.leavesIdle = leavesIdle(cut);
-        candidate.time = timeOf(sliced, searched);
-        candidate.cut = std::move(sliced);
-        if (candidate.isBefore(best))
-          best = std::move(candidate);
-      }
-    }
-    return Status::ok();
+  SliceTimes times() const {
+    return {tables_, [this](const Load &load) {
+              return messageSeconds(graph_, costs_, {load});
+            }};
   }
 
   /// Keeps the cut if it is better than `best`.
@@ -324,7 +310,11 @@ private:
   PipelineProblem pipelineOf(const plan::Plan &plan,
                              const std::vector<int> &own) const {
     PipelineProblem pipeline;
-    pipeline.links = linksOf(graph_, 0);
+    std::vector<Load> loads;
+    for (int m : own)
+      loads.push_back(loadOf(plan.microBatches[m]));
+    pipeline.links = linksOf(
+        graph_, countsMessages_ ? messageSeconds(graph_, costs_, loads) : 0);
     pipeline.previous = findBundles(plan, own).previous(own);
     for (int stage = 0; stage < tables_.stages(); ++stage) {
       std::vector<double> &forward = pipeline.forward.emplace_back();
@@ -339,13 +329,14 @@ private:
   }
 
   const ExecutableGraph &graph_;
+  const CostModel &costs_;
   const StageTables &tables_;
   const PlanOptions &options_;
   const bool trains_;
   BatchingProblem problem_;
   Candidate best_, other_; ///< of the rule's `cut`, and of its `cutOtherwise`
-  MicroBatches fewest_;    ///< of the rule's cuts, that with the fewest
   int64_t tried_ = 0;      ///< share
+  bool countsMessages_ = false;
 };
 
 /// Of a row that several samples may share.
@@ -387,16 +378,35 @@ std::vector<int64_t> joinedLengths(const Model &model,
 
 StatusOr<std::vector<plan::MicroBatch>>
 sliceCut(const ExecutableGraph &graph, const CostModel &costs,
-         std::vector<plan::MicroBatch> microBatches, const PlanOptions &options,
+         std::vector<plan::MicroBatch> whole, const PlanOptions &options,
          bool trains) {
   if (options.slices.policy == SlicePolicy::None)
-    return sliceMicroBatches(std::move(microBatches), options.slices);
+    return sliceMicroBatches(std::move(whole), options.slices);
+  if (options.slices.policy == SlicePolicy::Auto) {
+    DYNA_ASSIGN_OR_RETURN(auto best, fasterSlices(graph, costs, whole, options,
+                                                  trains, /*most=*/1));
+    return best.empty() ? std::move(whole) : std::move(best[0]);
+  }
+  BatchingProblem problem;
+  problem.replicas = graph.strategy().dp;
+  StageTables tables(graph, costs, options, trains, options.mostTokens());
+  return ShareSearch(graph, costs, tables, options, trains, std::move(problem))
+      .slice(whole);
+}
+
+StatusOr<std::vector<std::vector<plan::MicroBatch>>>
+fasterSlices(const ExecutableGraph &graph, const CostModel &costs,
+             const std::vector<plan::MicroBatch> &whole,
+             const PlanOptions &options, bool trains, size_t most) {
+  if (!trains || graph.stages() == 1 ||
+      !checkSliceable(graph.model(), options.batching).isOk())
+    return std::vector<MicroBatches>();
   BatchingProblem problem;
   problem.stages = graph.stages();
   problem.replicas = graph.strategy().dp;
   StageTables tables(graph, costs, options, trains, options.mostTokens());
-  return ShareSearch(graph, tables, options, trains, std::move(problem))
-      .slice(std::move(microBatches));
+  return ShareSearch(graph, costs, tables, options, trains, std::move(problem))
+      .fasterSlices(whole, most);
 }
 
 StatusOr<std::vector<plan::MicroBatch>>
@@ -428,7 +438,8 @@ cutMiniBatch(const ExecutableGraph &graph, const CostModel &costs,
     problem.held = [&](const Load &load) { return held->of(load); };
     problem.limit = held->limit();
   }
-  return ShareSearch(graph, tables, options, trains, std::move(problem)).run();
+  return ShareSearch(graph, costs, tables, options, trains, std::move(problem))
+      .run();
 }
 
 } // namespace dyna

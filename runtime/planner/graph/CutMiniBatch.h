@@ -36,8 +36,16 @@ cutMiniBatch(const ExecutableGraph &graph, const CostModel &costs,
 /// share of `cutMiniBatch`.
 StatusOr<std::vector<plan::MicroBatch>>
 sliceCut(const ExecutableGraph &graph, const CostModel &costs,
-         std::vector<plan::MicroBatch> microBatches, const PlanOptions &options,
+         std::vector<plan::MicroBatch> whole, const PlanOptions &options,
          bool trains);
+
+/// Returns at most `most` cuts into slices that are faster than the whole micro-batches
+/// by the clock of the schedule, with messages; the fastest first. The simulator may find
+/// otherwise. Returns nothing if there is one stage, or nothing can be sliced.
+StatusOr<std::vector<std::vector<plan::MicroBatch>>>
+fasterSlices(const ExecutableGraph &graph, const CostModel &costs,
+             const std::vector<plan::MicroBatch> &whole,
+             const PlanOptions &options, bool trains, size_t most);
 
 /// Tokens of the longest sample that `options` and the model allow.
 int64_t longestSample(const Model &model, const PlanOptions &options);

@@ -234,12 +234,38 @@ cutForModes(const PlanWriter &writer, const std::vector<int64_t> &lengths,
   return all;
 }
 
+/// Compares whole micro-batches and their slices as complete plans. Slices are those that
+/// an estimate finds faster.
+StatusOr<PlanCut> compareSlices(const PlanWriter &writer, PlanCut whole,
+                                const PlanOptions &options) {
+  constexpr size_t most = 2;
+  DYNA_ASSIGN_OR_RETURN(auto faster,
+                        fasterSlices(writer.graph(), writer.costs(),
+                                     whole.plan.microBatches, options,
+                                     /*trains=*/true, most));
+  if (faster.empty())
+    return whole;
+  std::vector<plan::Plan> cuts(1 + faster.size(), writer.empty());
+  std::vector<PlanCandidate> table;
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    cuts[i].targetTokens = whole.plan.targetTokens;
+    cuts[i].microBatches =
+        i == 0 ? whole.plan.microBatches : std::move(faster[i - 1]);
+    addTraining(writer, options, static_cast<int>(i), table);
+  }
+  auto best = tryAll(writer, cuts, table, /*trains=*/true);
+  if (best.status().code() == StatusCode::ResourceExhausted)
+    return whole;
+  DYNA_RETURN_IF_ERROR(best.status());
+  return PlanCut{std::move(best->plan), /*isComplete=*/true};
+}
+
 /// Cuts micro-batches of one size. With chosen recomputation, cuts for each mode are
 /// compared as complete plans, unless all are equal.
-StatusOr<PlanCut> cutOfSize(const PlanWriter &writer,
-                            const std::vector<int64_t> &lengths,
-                            int64_t targetTokens, const PlanOptions &options,
-                            bool trains) {
+StatusOr<PlanCut> cutWhole(const PlanWriter &writer,
+                           const std::vector<int64_t> &lengths,
+                           int64_t targetTokens, const PlanOptions &options,
+                           bool trains) {
   if (!trains || !choosesModes(options)) {
     DYNA_ASSIGN_OR_RETURN(
         plan::Plan plan, cutBy(writer, lengths, targetTokens, options, trains));
@@ -261,6 +287,20 @@ StatusOr<PlanCut> cutOfSize(const PlanWriter &writer,
     return PlanCut{std::move(cuts[0])};
   DYNA_RETURN_IF_ERROR(best.status());
   return PlanCut{std::move(best->plan), /*isComplete=*/true};
+}
+
+/// Cuts micro-batches of one size, into slices if these are faster.
+StatusOr<PlanCut> cutOfSize(const PlanWriter &writer,
+                            const std::vector<int64_t> &lengths,
+                            int64_t targetTokens, const PlanOptions &options,
+                            bool trains) {
+  if (!trains || options.slices.policy != SlicePolicy::Auto)
+    return cutWhole(writer, lengths, targetTokens, options, trains);
+  PlanOptions whole = options;
+  whole.slices = {};
+  DYNA_ASSIGN_OR_RETURN(PlanCut cut,
+                        cutWhole(writer, lengths, targetTokens, whole, trains));
+  return compareSlices(writer, std::move(cut), whole);
 }
 
 /// Returns the tokens of the largest micro-batch of several samples.

@@ -190,6 +190,7 @@ int main(int argc, char **argv) {
                             rows * rows,
                             rows * (rows + 1) / 2,
                             /*keys_are_queries=*/1,
+                            /*stored=*/0,
                             nullptr,
                             {},
                             {},

@@ -222,6 +222,7 @@ dyna_status Call::run(dyna_layer_function function) {
                             pairs,
                             causalPairs,
                             /*keys_are_queries=*/1,
+                            /*stored=*/0,
                             nullptr,
                             {},
                             {},

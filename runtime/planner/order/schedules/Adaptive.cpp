@@ -16,6 +16,7 @@
 #include "runtime/planner/order/PipelineTimes.h"
 #include "runtime/planner/order/schedules/CyclicOrders.h"
 #include "runtime/planner/order/schedules/OrderSearch.h"
+#include "runtime/planner/order/schedules/PipelineMemory.h"
 #include "runtime/planner/order/schedules/StageGraph.h"
 
 #include <numeric>

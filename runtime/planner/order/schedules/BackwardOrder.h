@@ -23,8 +23,8 @@ struct BackwardOrder {
   /// has come; forwards have the order of numbers.
   std::vector<int> sequence;
   /// By place in the sequence: forwards that the last stage of a pipeline runs before
-  /// this backward, so that one forward at most lies between two backwards. Without
-  /// chains that is one more than the place.
+  /// this backward. At most one forward lies between two backwards. Without chains the
+  /// number is one more than the place.
   std::vector<int> forwards;
   /// Ends of *units*: the shortest runs of micro-batches that have whole chains. In the
   /// sequence, a unit has the same places as its micro-batches.

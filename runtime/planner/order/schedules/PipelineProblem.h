@@ -11,8 +11,6 @@
 #ifndef DYNA_RUNTIME_PLANNER_SCHEDULES_PIPELINEPROBLEM_H
 #define DYNA_RUNTIME_PLANNER_SCHEDULES_PIPELINEPROBLEM_H
 
-#include "runtime/base/Status.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -99,11 +97,6 @@ struct PipelineProblem {
     return weight.empty() || late.empty() ? 0 : late[stage][m];
   }
 };
-
-/// Tables that do not fit each other are a fault of the caller. Fails where a
-/// micro-batch does not even fit alone, or all that follow each other do not fit
-/// together, with stage, bytes and limit.
-Status checkMemory(const PipelineProblem &problem);
 
 } // namespace dyna
 

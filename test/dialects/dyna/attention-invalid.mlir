@@ -92,6 +92,13 @@
 
 // -----
 
+// ATTN7: a negative number.
+%q, %k, %v, %s = "test.values"() : () -> (tensor<?x128xf32>, tensor<?x32xf32>, tensor<?x32xf32>, !dyna.segments)
+// expected-error @+1 {{expects 'number' not to be negative, but got -1}}
+%o, %lse = dyna.attention %q, %k, %v, %s {heads = 8 : i64, kv_heads = 2 : i64, scale = 0.25 : f64, number = -1 : i64} : tensor<?x128xf32>, tensor<?x32xf32>, tensor<?x32xf32>
+
+// -----
+
 // Types: an op without its attributes.
 %q, %k, %v, %s = "test.values"() : () -> (tensor<?x128xf32>, tensor<?x32xf32>, tensor<?x32xf32>, !dyna.segments)
 // expected-error @+1 {{expects a positive attribute 'heads' of i64, but got <<NULL ATTRIBUTE>>}}

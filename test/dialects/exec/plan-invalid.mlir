@@ -192,7 +192,7 @@ exec.plan @p model 1 target_tokens 1 {
 // DO1: no such instruction.
 exec.plan @p model 1 target_tokens 1 {
   rank 0 dynamic_bytes 0 {
-    // expected-error @+1 {{expects an instruction from 1 to 28, but got 99}}
+    // expected-error @+1 {{expects an instruction from 1 to 31, but got 99}}
     "exec.do"() {instruction = 99 : i32, places = array<i64>} : () -> ()
   }
 }

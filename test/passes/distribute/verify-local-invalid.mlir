@@ -702,7 +702,7 @@ dyna.layer @l.tp2[%q: tensor<8x8xf32>](%x: tensor<?x8xf32>, %s: !dyna.segments) 
                 dist.arguments = [#dist.layout<[[tp], []] on <tp=2>>, #dist.layout<[[], []] on <tp=2>>, unit],
                 dist.results = [#dist.layout<[[], []] on <tp=2>>]} {
   %0 = dyna.linear %x, %q : tensor<?x8xf32>, tensor<8x8xf32>
-  // expected-error @+1 {{on these operands the op has the attributes {heads = 8 : i64, kv_heads = 8 : i64, scale = 5.000000e-01 : f64} there, but here {heads = 4 : i64, kv_heads = 4 : i64, scale = 5.000000e-01 : f64}}}
+  // expected-error @+1 {{on these operands the op has the attributes {heads = 8 : i64, kv_heads = 8 : i64, number = 0 : i64, scale = 5.000000e-01 : f64} there, but here {heads = 4 : i64, kv_heads = 4 : i64, number = 0 : i64, scale = 5.000000e-01 : f64}}}
   %2, %lse = dyna.attention %0, %0, %0, %s {heads = 2 : i64, kv_heads = 2 : i64, scale = 0.5 : f64} : tensor<?x8xf32>, tensor<?x8xf32>, tensor<?x8xf32>
   %3 = dist.all_gather %2 dim 1 over <1 [tp] on <tp=2>> : tensor<?x8xf32> -> tensor<?x16xf32>
   dyna.return %3 : tensor<?x16xf32>

@@ -15,8 +15,9 @@ namespace {
 Load countPairs(TokenRange queries, TokenRange keys, bool isOneStream) {
   Load load;
   load.segments = 1;
+  // Of one stream, as many keys as there are queries pass the layers with these.
   for (int64_t key = keys.begin; key < keys.end(); ++key)
-    ++load.keys;
+    ++(isOneStream && load.keys == queries.length ? load.context : load.keys);
   for (int64_t query = queries.begin; query < queries.end(); ++query) {
     ++load.queries;
     for (int64_t key = keys.begin; key < keys.end(); ++key) {
@@ -59,22 +60,23 @@ TEST(LoadTest, WholeSamplesLookAtThemselves) {
   }
 }
 
-/// However a sample is sliced, its queries and its causal pairs stay. Keys and other
-/// pairs do not: each slice reads the earlier tokens again, and none of the later ones.
+/// However a sample is sliced, its queries, its keys and its causal pairs stay. Context and
+/// other pairs do not: each slice reads the earlier tokens again, and none of the later ones.
 TEST(LoadTest, SlicesAddUpToTheSample) {
   const Load whole = loadOfSample(12);
   for (unsigned cuts = 0; cuts < 1u << 11; ++cuts) {
     Load sum;
-    int64_t begin = 0, keys = 0;
+    int64_t begin = 0, context = 0;
     for (int64_t end = 1; end <= 12; ++end)
       if (end == 12 || (cuts >> (end - 1) & 1)) {
         sum += loadOf({begin, end - begin}, {0, end});
-        keys += end;
+        context += begin;
         begin = end;
       }
     ASSERT_EQ(sum.queries, whole.queries);
     ASSERT_EQ(sum.causalPairs, whole.causalPairs);
-    ASSERT_EQ(sum.keys, keys);
+    ASSERT_EQ(sum.keys, whole.keys);
+    ASSERT_EQ(sum.context, context);
     ASSERT_EQ(sum.segments, __builtin_popcount(cuts) + 1);
     ASSERT_TRUE(cuts == 0 ? sum == whole : sum.pairs < whole.pairs);
   }

@@ -123,10 +123,12 @@ private:
 
 int64_t placeLowest(const std::vector<BlockLifetime> &blocks,
                     const std::vector<int> &order,
-                    std::vector<int64_t> &offsets) {
+                    std::vector<int64_t> &offsets, int64_t limit) {
   PlacedBlocks placed(blocks, order);
   int64_t peak = 0;
   for (int b : order) {
+    if (peak >= limit)
+      break;
     offsets[b] = placed.lowest(blocks[b]);
     placed.add(blocks[b], offsets[b]);
     peak = std::max(peak, offsets[b] + blocks[b].bytes);
@@ -157,7 +159,7 @@ BlockPlacement placeBlocks(const std::vector<BlockLifetime> &blocks) {
     int64_t best = INT64_MAX;
     std::vector<int64_t> offsets(blocks.size(), 0);
     for (const std::vector<int> *order : {&lifetimeOrder, &sizeOrder, &group}) {
-      int64_t peak = placeLowest(blocks, *order, offsets);
+      int64_t peak = placeLowest(blocks, *order, offsets, best);
       if (peak < best) {
         best = peak;
         for (int b : group)

@@ -14,6 +14,7 @@
 #define DYNA_RUNTIME_PLANNER_PLACEBLOCKS_H
 
 #include <cstdint>
+#include <limits>
 #include <tuple>
 #include <vector>
 
@@ -45,9 +46,13 @@ BlockPlacement placeBlocks(const std::vector<BlockLifetime> &blocks);
 /// Places the blocks of `order` one after the other, each at the lowest offset that
 /// is free during its whole life. Returns the peak. `offsets` has an element for
 /// every block. O(n m) for n blocks of which m are alive at about the same time.
+///
+/// Stops if the peak reaches `limit`. The blocks behind then have no offsets, and the
+/// returned peak is that of the others.
 int64_t placeLowest(const std::vector<BlockLifetime> &blocks,
                     const std::vector<int> &order,
-                    std::vector<int64_t> &offsets);
+                    std::vector<int64_t> &offsets,
+                    int64_t limit = std::numeric_limits<int64_t>::max());
 
 } // namespace dyna
 

@@ -50,7 +50,7 @@ struct PlanFlags {
   WordFlag splitBackward{Word::SplitBackward, category};
   WordFlag slices{Word::Slices, category};
   const std::string compareHelp =
-      "Several of --pipeline and --micro-batches to plan with, named by " +
+      "Several of --pipeline, --micro-batches and --slices, named by " +
       knownWords() + " (default: " + defaultWord() + ")";
   llvm::cl::list<std::string> compare{"compare", llvm::cl::desc(compareHelp),
                                       llvm::cl::CommaSeparated,

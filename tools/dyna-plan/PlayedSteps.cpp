@@ -87,6 +87,10 @@ StatusOr<std::vector<NamedRequest>> requestsOf(const PlanFlags &flags) {
         NamedRequest &one = requests.emplace_back(NamedRequest{plan, common});
         static_cast<RequestWords &>(one.request) = values;
         DYNA_RETURN_IF_ERROR(takeWords(plan, one.request));
+        if (flags.slices.isGiven() && one.request.slices != common.slices)
+          return Status::invalidArgument(
+              "--slices is for all plans, but '" + plan +
+              "' of --compare has slices of its own: give one of the two");
         if (sizes.size() > 1)
           one.name += formatText(" tokens=%d", values.tokensPerMicroBatch);
         if (modes.size() > 1)

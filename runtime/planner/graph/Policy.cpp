@@ -99,25 +99,34 @@ std::string knownWords() {
   for (const auto &table : {batchingNames(), scheduleNames()})
     for (const std::string &name : table)
       names += (names.empty() ? "" : ", ") + name;
-  return names + ", or by two as " + batchingNames().back() + "+" +
-         scheduleNames().front();
+  return names + ", by --slices without its lists, or by several as uniform:4+" +
+         batchingNames().back() + "+" + scheduleNames().front();
 }
 
 Status takeWords(const std::string &words, PlanRequest &request) {
-  bool namesSchedule = false, namesBatching = false;
+  struct Table {
+    const char *entries;
+    std::string &value;
+    bool isNamed = false;
+  };
+  Table schedules{"schedules", request.pipeline};
+  Table batchings{"ways to make micro-batches", request.microBatches};
+  Table slices{"ways to cut slices", request.slices};
   for (size_t begin = 0; begin <= words.size();) {
     const size_t end = std::min(words.find('+', begin), words.size());
     const std::string word = words.substr(begin, end - begin);
     begin = end + 1;
-    const bool isSchedule = findSchedule(word).isOk();
-    if (!isSchedule && !findBatching(word).isOk())
+    Table *table = findSchedule(word).isOk()   ? &schedules
+                   : findBatching(word).isOk() ? &batchings
+                   : parseSlices(word).isOk()  ? &slices
+                                               : nullptr;
+    if (!table)
       return Status::invalidArgument("plans are named by " + knownWords() +
                                      ", but got '" + words + "'");
-    if (std::exchange(isSchedule ? namesSchedule : namesBatching, true))
-      return Status::invalidArgument(
-          std::string("'") + words + "' names two " +
-          (isSchedule ? "schedules" : "ways to make micro-batches"));
-    (isSchedule ? request.pipeline : request.microBatches) = word;
+    if (std::exchange(table->isNamed, true))
+      return Status::invalidArgument("'" + words + "' names two " +
+                                     table->entries);
+    table->value = word;
   }
   return Status::ok();
 }

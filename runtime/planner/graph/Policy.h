@@ -33,12 +33,12 @@ struct Policy {
   std::vector<std::string> notes;
 };
 
-/// The words that stand for a batching or a schedule, and how two of them are
-/// joined: what follows "named by".
+/// Returns the words of `takeWords`, and how they are joined: the text behind "named by".
 std::string knownWords();
 
-/// Sets what words ask for that stand for a schedule or a batching; two are
-/// joined by '+'. Fails with the words there are, or where two are of one table.
+/// Sets what words ask for: a schedule, a batching, or slices (`parseSlices`, without
+/// lists of tokens). Words are joined by '+'. Fails with the known words, or if two
+/// words are of one kind.
 Status takeWords(const std::string &words, PlanRequest &request);
 
 /// Sets how many micro-batches are in flight under `options.schedule`: `wished`,

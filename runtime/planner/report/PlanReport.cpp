@@ -14,6 +14,7 @@
 #include "runtime/planner/order/PlayedPipeline.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 namespace dyna {
@@ -98,6 +99,8 @@ void PlanReport::add(const PlanReport &other) {
     stages[s].peakBytes =
         std::max(stages[s].peakBytes, other.stages[s].peakBytes);
   }
+  if (cuts.empty())
+    cuts = other.cuts;
   switchSeconds += other.switchSeconds;
   switchAloneSeconds += other.switchAloneSeconds;
   switchBytes += other.switchBytes;
@@ -153,6 +156,8 @@ JsonObject PlanReport::json(const std::string &name) const {
     object.add("switch_seconds", jsonRounded(switchSeconds, 9))
         .add("switch_alone_seconds", jsonRounded(switchAloneSeconds, 9))
         .add("switch_bytes", switchBytes);
+  if (!cuts.empty())
+    object.add("cuts", cutsJson(cuts));
   if (phases.empty())
     return object.addAll(stagesJson());
   JsonArray ofPhases;
@@ -272,18 +277,21 @@ static double trainingFlops(const Model &model,
 void PlanReport::count(const Model &model, const plan::Plan &plan,
                        const std::vector<int64_t> &lengths) {
   samples = tokens = padding = largestMicroBatch = 0;
-  std::vector<int64_t> counted = lengths;
+  std::map<int64_t, int64_t> lengthOf; // by sample, of all its slices
   for (const plan::MicroBatch &microBatch : plan.microBatches) {
     int64_t size = 0;
     for (const plan::Segment &segment : microBatch.segments) {
       size += segment.length;
-      if (lengths.empty())
-        counted.push_back(segment.length);
+      lengthOf[segment.sample] += segment.length;
     }
-    samples += static_cast<int64_t>(microBatch.segments.size());
     tokens += size;
     largestMicroBatch = std::max(largestMicroBatch, size);
   }
+  samples = static_cast<int64_t>(lengthOf.size());
+  std::vector<int64_t> counted = lengths;
+  if (lengths.empty())
+    for (const auto &[sample, length] : lengthOf)
+      counted.push_back(length);
   if (!lengths.empty()) {
     int64_t real = std::accumulate(lengths.begin(), lengths.end(), INT64_C(0));
     padding = tokens - real;
@@ -331,6 +339,7 @@ PlanReport reportPlan(const ExecutableGraph &graph, const plan::Plan &plan,
     stage.peakBytes = std::max(stage.peakBytes, report.rankBytes.back());
   }
   reportPipelines(report, graph, plan, work, times);
+  report.cuts = reportCuts(plan, work);
   return report;
 }
 
@@ -399,6 +408,9 @@ std::string describeReport(const std::string &name, const PlanReport &report) {
       report.loadBound / steps, report.pathBound / steps, report.bound / steps);
   text +=
       report.phases.empty() ? describeStages(report) : describePhases(report);
+  text += describeCuts(report.cuts);
+  for (const auto &[strategy, phase] : report.phases)
+    text += describeCuts(phase.cuts);
   text += formatText("  of the bubble %.1f%% of the step: exchanges when no "
                      "micro-batch is left\n  peak of ranks:",
                      100 * report.exchangeShare());

@@ -24,6 +24,7 @@
 #include "runtime/base/JsonWriter.h"
 #include "runtime/cost/CostModel.h"
 #include "runtime/plan/graph/ExecutableGraph.h"
+#include "runtime/planner/report/SliceReport.h"
 #include "runtime/sim/PlanTimes.h"
 
 #include <algorithm>
@@ -63,6 +64,8 @@ struct PlanReport {
   /// Of planning and proof, all steps and the longest; 0 where nobody measured.
   double planSeconds = 0, longestPlanSeconds = 0;
   std::vector<int64_t> rankBytes; ///< peak of each rank, as of its stage
+  /// Samples that are sliced, of the first step that slices.
+  std::vector<ReportedCut> cuts;
   /// None of a step of several graphs, each of which has its own.
   std::vector<Stage> stages;
   /// Of such a step: each phase, by its strategy; of several steps, those of one

@@ -14,6 +14,7 @@
 
 using namespace dyna;
 using testing::HasSubstr;
+using testing::Not;
 
 namespace {
 
@@ -34,12 +35,13 @@ CostModel costsOf(double block, double head,
 
 struct Reported {
   Reported(const std::string &strategy, const std::vector<int64_t> &lengths,
-           const CostModel &costs)
+           const CostModel &costs, const SliceChoice &slices = {})
       : graph(
             *ExecutableGraph::create(costs.model(), *parseStrategy(strategy))) {
     PlanOptions options;
     options.maxTokensPerMicroBatch = 10;
     options.schedule = Schedule::OneForwardOneBackward;
+    options.slices = slices;
     plan = *Planner(graph, costs).training(lengths, 9, options);
     report = *reportPlan(graph, plan, costs);
   }
@@ -147,6 +149,48 @@ TEST(PlanReportTest, StepsAddUp) {
 }
 
 // Updates follow what no order can do better; bounds hold for every schedule.
+TEST(PlanReportTest, SlicesAreListed) {
+  CostModel costs = costsOf(1, 1);
+  SliceChoice uneven;
+  uneven.lengths = {6, 3};
+  Reported sliced("pp=2,layers=3+2", {10, 10, 2}, costs, uneven);
+  const PlanReport &report = sliced.report;
+  EXPECT_EQ(report.samples, 3);
+  EXPECT_EQ(report.microBatches, 7);
+  ASSERT_EQ(report.cuts.size(), 2u);
+  double seconds = 0;
+  for (int sample : {0, 1}) {
+    const ReportedCut &cut = report.cuts[sample];
+    EXPECT_EQ(cut.sample, sample);
+    EXPECT_EQ(cut.tokens(), 10);
+    ASSERT_EQ(cut.slices.size(), 3u);
+    const int64_t tokens[] = {6, 3, 1}, contexts[] = {0, 6, 9};
+    for (int n : {0, 1, 2}) {
+      EXPECT_EQ(cut.slices[n].tokens, tokens[n]);
+      EXPECT_EQ(cut.slices[n].context, contexts[n]);
+      EXPECT_GT(cut.slices[n].forward, 0);
+      EXPECT_DOUBLE_EQ(cut.slices[n].backward, 2 * cut.slices[n].forward);
+      seconds += cut.slices[n].forward + cut.slices[n].backward;
+    }
+  }
+  // Both stages take as long. The rest is the short sample's.
+  const Reported alone("pp=2,layers=3+2", {2}, costs);
+  EXPECT_NEAR(report.stages[0].busy, seconds + alone.report.stages[0].busy,
+              1e-9 * seconds);
+  EXPECT_THAT(
+      report.json("a").text(),
+      HasSubstr("\"cuts\": [{\"sample\": 0, \"replica\": 0, \"slices\": "
+                "[{\"tokens\": 6, \"context\": 0, "));
+  EXPECT_THAT(describeReport("a", report),
+              HasSubstr("2 samples of 10 tokens in slices: 6 behind 0 ("));
+  // The flops of a sample are those that it has whole.
+  Reported whole("pp=2,layers=3+2", {10, 10, 2}, costs);
+  EXPECT_DOUBLE_EQ(report.flops, whole.report.flops);
+  EXPECT_TRUE(whole.report.cuts.empty());
+  EXPECT_THAT(whole.report.json("a").text(), Not(HasSubstr("cuts")));
+  EXPECT_THAT(describeReport("a", whole.report), Not(HasSubstr("in slices")));
+}
+
 TEST(PlanReportTest, NoPlanIsBelowItsBounds) {
   for (Schedule schedule : allSchedules())
     for (const char *strategy :

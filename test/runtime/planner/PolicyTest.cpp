@@ -81,14 +81,24 @@ TEST_F(PolicyTest, WordsOfBothTables) {
   const std::string example = knownWords();
   EXPECT_TRUE(takeWords(example.substr(example.rfind(' ') + 1), request).isOk())
       << example;
+  EXPECT_TRUE(takeWords("seq1f1b:8+gpipe", request).isOk());
+  EXPECT_EQ(choose("pp=2", request)->options.slices.policy, SlicePolicy::Work);
+  EXPECT_EQ(choose("pp=2", request)->options.slices.number, 8);
+  EXPECT_TRUE(takeWords("none", request).isOk());
+  EXPECT_FALSE(choose("pp=2", request)->options.slices.any());
   // No word may mean two things.
+  for (const auto &table : {batchingNames(), scheduleNames()})
+    for (const std::string &name : table)
+      EXPECT_FALSE(parseSlices(name).isOk()) << name;
   for (const std::string &name : batchingNames())
     EXPECT_FALSE(findSchedule(name).isOk()) << name;
   for (const char *words : {"", "+", "padded+", "1f1b+gpipe", "padded+tokens",
-                            "padded+gpipe+1f1b", "Padded"})
+                            "padded+gpipe+1f1b", "Padded", "uniform", "64+32"})
     EXPECT_FALSE(takeWords(words, request).isOk()) << words;
   EXPECT_THAT(takeWords("1f1b+gpipe", request).message(),
               HasSubstr("names two schedules"));
+  EXPECT_THAT(takeWords("auto+exact", request).message(),
+              HasSubstr("names two ways to cut slices"));
   request.microBatches = "bins";
   EXPECT_THAT(choose("pp=2", request).status().message(),
               HasSubstr("are ragged, padded, tokens,"));

@@ -113,7 +113,7 @@ class Instruction:
                     "    return run.seat.clearGradients(i.layer);\n")
         add_executor_test(copy, "ClearGradientsTest.cpp")
         # Of a plan that updates nothing, so that gradients are those of one step.
-        copy.before("runtime/planner/write/ProgramWriter.cpp", "  add(Instruction::LOAD, 0, m);\n  for (int l = view_.firstLayer(); l < view_.endLayer(); ++l) {\n    waitForGather(l);\n    add(Instruction::FORWARD",
+        copy.before("runtime/planner/write/ProgramWriter.cpp", "  add(Instruction::LOAD, 0, m);\n  for (int l = view_.firstLayer(); l < view_.endLayer(); ++l) {\n    waitForGather(l);\n    takeKeys(l, m);\n    add(Instruction::FORWARD",
                     "  const auto &list = program_.instructions;\n"
                     "  if (!options_.reduces() && std::none_of(list.begin(), list.end(), [](const Instruction &i) {\n"
                     "        return i.op == Instruction::FORWARD;\n"

@@ -99,7 +99,8 @@ std::string knownWords() {
   for (const auto &table : {batchingNames(), scheduleNames()})
     for (const std::string &name : table)
       names += (names.empty() ? "" : ", ") + name;
-  return names + ", by --slices without its lists, or by several as uniform:4+" +
+  return names +
+         ", by --slices without its lists, or by several as uniform:4+" +
          batchingNames().back() + "+" + scheduleNames().front();
 }
 

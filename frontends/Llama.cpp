@@ -52,7 +52,7 @@ private:
     return value && value->kind() != llvm::json::Value::Null ? value : nullptr;
   }
   std::string readType();
-  /// Of at least `lowest` and below `highest`; reports one that is not.
+  /// Reads a number that is at least `lowest` and below `highest`. Reports any other.
   std::optional<double> number(StringRef key, double lowest, double highest);
   void checkUnused(StringRef type, ArrayRef<StringRef> used);
 

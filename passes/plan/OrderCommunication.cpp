@@ -29,15 +29,9 @@ struct OrderCommunication
 private:
   LogicalResult orderAll() {
     ModuleOp module = getOperation();
-    auto asked = words.read();
-    if (!asked.isOk())
-      return refuse(module, asked.status());
-    FailureOr<::dyna::Model> model = modelOf(module);
-    if (failed(model))
+    FailureOr<PlanInputs> inputs = openInputs(module, words);
+    if (failed(inputs))
       return failure();
-    auto costModel = openCosts(*model, asked->costs, asked->cluster);
-    if (!costModel.isOk())
-      return refuse(module, costModel.status());
     auto plans = llvm::to_vector(module.getOps<exec::PlanOp>());
     if (plans.empty())
       return module.emitError(
@@ -46,10 +40,9 @@ private:
     bool hasDrafts =
         llvm::any_of(plans, [](exec::PlanOp plan) { return plan.isDraft(); });
     for (exec::PlanOp plan : plans)
-      if (plan.isDraft() == hasDrafts &&
-          failed(order(plan, *model, *costModel, asked->pipeline)))
+      if (plan.isDraft() == hasDrafts && failed(order(plan, *inputs)))
         return failure();
-    return joinAll(*model);
+    return joinAll(*inputs->model);
   }
 
   /// Programs of phases get their switches, and are proven together.
@@ -69,14 +62,13 @@ private:
     return success();
   }
 
-  LogicalResult order(exec::PlanOp op, const ::dyna::Model &model,
-                      const ::dyna::CostModel &costModel,
-                      const std::string &pipeline) {
+  LogicalResult order(exec::PlanOp op, const PlanInputs &inputs) {
+    const std::string &pipeline = inputs.words.pipeline;
     // Home's phase may have no samples: then it has nothing to schedule.
     if (!op.hasPrograms() && !op.getOps<exec::MicroBatchOp>().empty())
       return op.emitOpError(
           "has no programs yet; run --dyna-schedule on it first");
-    FailureOr<PlanDraft> draft = readDraft(op, model);
+    FailureOr<PlanDraft> draft = readDraft(op, *inputs.model);
     if (failed(draft))
       return failure();
     draft->options.naiveMessages = naive;
@@ -90,13 +82,13 @@ private:
       return op.emitOpError("is a draft, which says its schedule itself: "
                             "'pipeline' is for complete plans");
     }
-    if (auto status = orderPlan(*draft, costModel); !status.isOk())
+    if (auto status = orderPlan(*draft, inputs.costs); !status.isOk())
       return refuse(op, status);
     FailureOr<exec::PlanOp> made =
         replacePlan(op, std::move(*draft), /*isComplete=*/true);
     if (failed(made) || naive || isPhase)
       return made;
-    return verifyPlan(*made, model);
+    return verifyPlan(*made, *inputs.model);
   }
 
   WordOptions words{

@@ -54,6 +54,21 @@ mlir::dyna::openCosts(const ::dyna::Model &model, const std::string &costs,
   return ::dyna::CostModel::create(model, std::move(table));
 }
 
+FailureOr<PlanInputs> mlir::dyna::openInputs(ModuleOp module,
+                                             const WordOptions &words) {
+  auto asked = words.read();
+  if (!asked.isOk())
+    return refuse(module, asked.status());
+  FailureOr<::dyna::Model> read = modelOf(module);
+  if (failed(read))
+    return failure();
+  auto model = std::make_unique<const ::dyna::Model>(*std::move(read));
+  auto costs = openCosts(*model, asked->costs, asked->cluster);
+  if (!costs.isOk())
+    return refuse(module, costs.status());
+  return PlanInputs{*std::move(asked), std::move(model), *std::move(costs)};
+}
+
 //===----------------------------------------------------------------------===//
 // Micro-batches
 //===----------------------------------------------------------------------===//

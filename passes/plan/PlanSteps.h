@@ -16,6 +16,8 @@
 #include "runtime/plan/graph/SwitchTable.h"
 #include "runtime/planner/graph/Planner.h"
 
+#include <memory>
+
 namespace mlir::dyna {
 
 /// Planning words of a pass that begins a plan.
@@ -74,6 +76,17 @@ int64_t bytesOf(const std::string &text);
 ::dyna::StatusOr<::dyna::CostModel> openCosts(const ::dyna::Model &model,
                                               const std::string &costs,
                                               const std::string &cluster);
+
+/// Holds what a pass that changes the plans of a module reads first.
+struct PlanInputs {
+  ::dyna::PlanningValues words;
+  std::unique_ptr<const ::dyna::Model> model; ///< `costs` refers to it
+  ::dyna::CostModel costs;
+};
+
+/// Reads the words of the pass, the model of the module, and the costs that the words name.
+/// A diagnostic says what is wrong.
+FailureOr<PlanInputs> openInputs(ModuleOp module, const WordOptions &words);
 
 /// `costs` is that of the model, here and below.
 ::dyna::StatusOr<PlanDraft> beginPlan(const ::dyna::Model &model,

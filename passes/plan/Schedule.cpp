@@ -67,15 +67,9 @@ struct Schedule : mlir::dyna::impl::ScheduleBase<Schedule> {
 private:
   LogicalResult scheduleAll() {
     ModuleOp module = getOperation();
-    auto asked = words.read();
-    if (!asked.isOk())
-      return refuse(module, asked.status());
-    FailureOr<::dyna::Model> model = modelOf(module);
-    if (failed(model))
+    FailureOr<PlanInputs> inputs = openInputs(module, words);
+    if (failed(inputs))
       return failure();
-    auto costModel = openCosts(*model, asked->costs, asked->cluster);
-    if (!costModel.isOk())
-      return refuse(module, costModel.status());
     SmallVector<exec::PlanOp> drafts;
     for (auto plan : module.getOps<exec::PlanOp>()) {
       if (plan.isDraft() && plan.hasPrograms())
@@ -89,22 +83,20 @@ private:
                               "micro-batches; run --dyna-build-micro-batches "
                               "first");
     for (exec::PlanOp draft : drafts)
-      if (failed(scheduleOne(draft, *model, *costModel, *asked)))
+      if (failed(scheduleOne(draft, *inputs)))
         return failure();
     return success();
   }
 
-  LogicalResult scheduleOne(exec::PlanOp op, const ::dyna::Model &model,
-                            const ::dyna::CostModel &costModel,
-                            const ::dyna::PlanningValues &asked) {
-    FailureOr<PlanDraft> draft = readDraft(op, model);
+  LogicalResult scheduleOne(exec::PlanOp op, const PlanInputs &inputs) {
+    FailureOr<PlanDraft> draft = readDraft(op, *inputs.model);
     if (failed(draft))
       return failure();
-    Status status = change(*draft, asked);
+    Status status = change(*draft, inputs.words);
     if (status.isOk())
-      status = schedulePlan(*draft, costModel);
+      status = schedulePlan(*draft, inputs.costs);
     if (status.isOk() && report)
-      status = addReport(*draft, costModel);
+      status = addReport(*draft, inputs.costs);
     if (!status.isOk())
       return refuse(op, status);
     sayNotes(op, draft->notes);

@@ -27,34 +27,26 @@ struct SliceTokens : mlir::dyna::impl::SliceTokensBase<SliceTokens> {
 private:
   LogicalResult sliceAll() {
     ModuleOp module = getOperation();
-    auto asked = words.read();
-    if (!asked.isOk())
-      return refuse(module, asked.status());
-    if (asked->slices.empty())
+    FailureOr<PlanInputs> inputs = openInputs(module, words);
+    if (failed(inputs))
+      return failure();
+    if (inputs->words.slices.empty())
       return module.emitError("slices are cut as 'slices' says: give it, as in "
                               "--dyna-slice-tokens=slices=4");
-    FailureOr<::dyna::Model> model = modelOf(module);
-    if (failed(model))
-      return failure();
-    auto costModel = openCosts(*model, asked->costs, asked->cluster);
-    if (!costModel.isOk())
-      return refuse(module, costModel.status());
     for (exec::PlanOp plan : llvm::to_vector(module.getOps<exec::PlanOp>()))
-      if (plan.isDraft() && !plan.hasPrograms() &&
-          failed(slice(plan, *model, *costModel, asked->slices)))
+      if (plan.isDraft() && !plan.hasPrograms() && failed(slice(plan, *inputs)))
         return failure();
     return success();
   }
 
-  LogicalResult slice(exec::PlanOp op, const ::dyna::Model &model,
-                      const ::dyna::CostModel &costModel,
-                      const std::string &slices) {
-    FailureOr<PlanDraft> draft = readDraft(op, model);
+  LogicalResult slice(exec::PlanOp op, const PlanInputs &inputs) {
+    FailureOr<PlanDraft> draft = readDraft(op, *inputs.model);
     if (failed(draft))
       return failure();
     ::dyna::PlanOptions &options = draft->options;
-    options.slices = *::dyna::parseSlices(slices); // `words` checked it
-    ::dyna::Planner planner(draft->graph, costModel);
+    // `words` checked it.
+    options.slices = *::dyna::parseSlices(inputs.words.slices);
+    ::dyna::Planner planner(draft->graph, inputs.costs);
     auto sliced =
         planner.slice(std::move(draft->plan), options, !draft->evaluate);
     if (!sliced.isOk())

@@ -33,8 +33,8 @@ struct NameRule {
 struct FamilyRules {
   const char *ourLayers, *theirLayers; ///< before the layer's number
   std::vector<NameRule> layer, model;
-  /// That may stand before all names but the head's; the last one does in files that
-  /// are written.
+  /// Each of them may stand before all names but the head's. Files that are written have
+  /// the last one.
   std::vector<const char *> prefixes;
   std::vector<const char *> buffers; ///< ends of names that are no parameters
 };

@@ -26,7 +26,8 @@ JsonLinesDataset::fromBytes(std::string_view bytes, const std::string &name,
   return create(MappedFile(), bytes, name, options);
 }
 
-/// The same bytes are other documents by other names.
+/// Returns a hash of the fields' names; 0 if none are given. Other fields of the same bytes
+/// make other documents.
 static uint64_t hashNames(const LineFields &fields) {
   if (!fields.isGiven)
     return 0;

@@ -35,7 +35,7 @@ namespace {
 // Checks
 //===----------------------------------------------------------------------===//
 
-/// Whether the keys of the segment lie in the store.
+/// Returns true if the keys of the segment lie in the store.
 bool isSlice(const dyna_segments &segments, const dyna_segment &segment) {
   return segments.stored > 0 && segment.kv_begin >= segments.tkv;
 }
@@ -316,7 +316,7 @@ public:
             dk.sumStride, dv.sumStride, padded_, delta_};
   }
 
-  /// Those of slices.
+  /// Returns the sums of slices: gradients of keys and values are added in the store.
   AttentionSums storeSums(const dyna_attention &f) const {
     AttentionSums result = sums();
     result.dk = inStore(f, f.store.dk_column);

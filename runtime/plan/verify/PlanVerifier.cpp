@@ -146,7 +146,7 @@ Status checkKeys(int m, const plan::Segment &segment) {
   return Status::ok();
 }
 
-/// What the segments so far have of a sample.
+/// Tokens of a sample that the segments so far cover.
 struct Covered {
   int64_t tokens = 0;
   int microBatch = -1; ///< of the last segment

@@ -142,7 +142,7 @@ int64_t CapProgram::reached(size_t group) {
   return row * tables_.grain;
 }
 
-/// What a slice or bundle adds to the sum.
+/// Returns the weighted cost that a slice or bundle adds to the sum.
 double CapProgram::costOf(double f, double b, int64_t bytes) const {
   return weights_.seconds * (f + b) +
          weights_.bytes * static_cast<double>(bytes);

@@ -29,8 +29,8 @@ KeptLabels::KeptLabels(const SliceProblem &problem, const SliceTables &tables,
   all_ = behind;
 }
 
-/// Whether a part may be in a plan below the limits, if all other parts have at least
-/// the priced sum `rest`. The margin covers rounding: too many labels do no harm.
+/// Returns true if a plan below the limits may have the part, where all other parts have
+/// at least the priced sum `rest`. The margin covers rounding: too many labels do no harm.
 bool KeptLabels::mayLead(double seconds, int64_t bytes, double rest) const {
   // Far enough from the end of the type for the bytes of one slice more.
   const int64_t limit = std::min(problem_.options.totalBytes, INT64_C(1) << 62);

@@ -130,7 +130,10 @@ Json readScaling(const Object &object, const Json &type) {
   } else if (type.getAsString() != "linear") {
     return type;
   }
-  return Json(scaling.text());
+  const bool isComplete =
+      scaling.factor >= 1 &&
+      (type.getAsString() != "llama3" || scaling.originalPositions > 0);
+  return isComplete ? Json(scaling.text()) : type;
 }
 
 /// What stretches positions, if anything does.

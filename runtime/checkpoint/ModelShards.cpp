@@ -105,7 +105,12 @@ bool isShardName(std::string_view name) {
 std::vector<size_t> dealToShards(const std::vector<TensorView> &tensors,
                                  int64_t limit) {
   std::vector<size_t> ends;
-  int64_t filled = 0;
+  int64_t filled = 0, all = 0;
+  for (const TensorView &tensor : tensors)
+    all += tensorBytes(tensor.type, tensor.shape).value_or(0);
+  // Two neighbours have more than the limit together, so these are few enough to read.
+  if (limit > 0)
+    limit = std::max(limit, all / (static_cast<int64_t>(mostShards) / 2) + 1);
   for (size_t i = 0; i < tensors.size(); ++i) {
     const int64_t bytes =
         tensorBytes(tensors[i].type, tensors[i].shape).value_or(0);

@@ -156,6 +156,12 @@ inline bool looksBehind(const plan::LayerKind &kind) {
   return kind.attention_flops_per_pair() > 0 && !kind.causal();
 }
 
+/// Returns true if attention of these layers has no store for the keys of slices, so that
+/// samples cannot be sliced.
+inline bool lacksKeyStore(const plan::LayerKind &kind) {
+  return kind.attention_flops_per_pair() > 0 && kind.key_bytes() == 0;
+}
+
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_PLAN_MODEL_H

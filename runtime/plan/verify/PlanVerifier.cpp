@@ -116,7 +116,7 @@ Status checkSlice(const Model &model, int m, const plan::Segment &segment) {
           formatText("micro-batch %d takes a slice of sample %d, but '%s' has "
                      "attention that is not causal and looks at later slices",
                      m, segment.sample, kind.name()));
-    if (kind.attention_flops_per_pair() > 0 && kind.key_bytes() == 0)
+    if (lacksKeyStore(kind))
       return refuse(
           PlanRule::Covered,
           formatText("micro-batch %d takes a slice of sample %d, but '%s' has "

@@ -84,8 +84,8 @@ StatusOr<SliceChoice> parseSlices(const std::string &text) {
     return Status::invalidArgument(formatText(
         "expects none, auto, exact, a number of equal slices from 1 to %d, "
         "tokens of slices as in 2048+1024+512, or the cut of a published "
-        "system "
-        "(terapipe, terapipe-code, uniform:8, seq1f1b:8, chunkflow:2048), but "
+        "system (terapipe, terapipe-code, uniform:8, seq1f1b:8, "
+        "chunkflow:2048), but "
         "got '%s'",
         maxMicroBatchTokens, text));
   };

@@ -46,7 +46,8 @@ void holdBlocks(PipelineProblem &problem, const ExecutableGraph &graph,
     std::vector<int64_t> &late = problem.late.emplace_back();
     for (int m : microBatches) {
       const Load load = loadOf(plan.microBatches[m]);
-      // Stores live as long as the kept blocks of the bundle's first micro-batch.
+      // Stores count as long as the kept blocks of the bundle's first micro-batch. With
+      // a split backward that is longer than they live, which is safe.
       const BundlePart &part = bundles.of(m);
       const bool isFirst = part.bundle == m;
       const Load last = isFirst ? loadOf(plan.microBatches[part.last]) : Load();
@@ -56,7 +57,10 @@ void holdBlocks(PipelineProblem &problem, const ExecutableGraph &graph,
         int64_t bytes = view.keptBytes(l, mode, load);
         if (isFirst)
           bytes += view.keyBytes(l, part.rows) +
-                   gradientsBeside(view, l, mode, part.rows, last);
+                   gradientsBeside(
+                       view, l,
+                       nearestMode(view.kind(l), choice.modeOf(l, part.last)),
+                       part.rows, last);
         all += bytes;
         if (splitsBackward(view.kind(l)))
           left += bytes + view.lateBytes(l, mode, true, load);

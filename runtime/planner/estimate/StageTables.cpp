@@ -50,7 +50,8 @@ Load loadOfPowers(int t, int q) {
 StageTables::StageTables(const ExecutableGraph &graph, const CostModel &costs,
                          const PlanOptions &options, bool trains,
                          int64_t mostTokens)
-    : powers_(powersUpTo(mostTokens)) {
+    // The last slice of a sample counts as a whole sample of nearly twice its tokens.
+    : powers_(powersUpTo(2 * mostTokens)) {
   const size_t points = static_cast<size_t>(powers_) * powers_;
   // Layers of one kind and mode take the same.
   const Strategy &strategy = graph.strategy();

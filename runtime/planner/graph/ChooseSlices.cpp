@@ -153,7 +153,7 @@ Status checkSliceable(const Model &model, Batching batching) {
                      "that looks at "
                      "later tokens; use --slices none",
                      kind.name()));
-    if (kind.attention_flops_per_pair() > 0 && kind.key_bytes() == 0)
+    if (lacksKeyStore(kind))
       return Status::invalidArgument(formatText(
           "--slices needs a store for the keys of '%s', which the binary was "
           "compiled without; compile the model again",

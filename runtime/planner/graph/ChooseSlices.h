@@ -29,8 +29,8 @@ struct SliceTimes {
 /// micro-batches as they are.
 ///
 /// - The exact program of TeraPipe (slice/SliceTokens.h), for each replica. Its costs
-///   are those of the slowest stage and of a message. Micro-batches of one sample are sliced; others
-///   are whole. Slices are multiples of 1/64 of the longest sample, and of the rows that
+///   are those of the slowest stage and of a message. Micro-batches of one sample are
+///   sliced; others are whole. Slices are multiples of 1/64 of the longest sample, and of the rows that
 ///   memory is rounded to.
 /// - Equal slices, 2, 4, 8 ... up to twice the number of stages. A micro-batch of
 ///   several samples is sliced too. They serve stages that differ, and schedules that

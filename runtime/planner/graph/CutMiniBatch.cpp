@@ -319,8 +319,7 @@ private:
     for (int stage = 0; stage < tables_.stages(); ++stage) {
       std::vector<double> &forward = pipeline.forward.emplace_back();
       std::vector<double> &backward = pipeline.backward.emplace_back();
-      for (int m : own) {
-        const Load load = loadOf(plan.microBatches[m]);
+      for (const Load &load : loads) {
         forward.push_back(tables_.forward(stage, load));
         backward.push_back(tables_.backward(stage, load));
       }

@@ -28,6 +28,13 @@ static Status checkSlices(const Model &model, const PlanOptions &options) {
         "--slices asks for %d slices, but a micro-batch has %d tokens "
         "at most",
         options.slices.count, options.mostTokens()));
+  if (options.slices.policy == SlicePolicy::Chunks &&
+      options.slices.number > options.maxTokensPerMicroBatch)
+    return Status::invalidArgument(formatText(
+        "--slices asks for chunks of %d tokens, but micro-batches of several "
+        "samples have %d at most: use smaller chunks or a larger "
+        "--tokens-per-micro-batch",
+        options.slices.number, options.maxTokensPerMicroBatch));
   return checkSliceable(model, options.batching);
 }
 

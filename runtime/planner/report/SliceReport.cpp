@@ -9,6 +9,7 @@
 #include "runtime/plan/program/InstructionTable.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 
 namespace dyna {
@@ -50,14 +51,6 @@ std::string describeCut(const ReportedCut &cut) {
         formatText("%s%d behind %d (%.3g + %.3g s)", text.empty() ? "" : ", ",
                    slice.tokens, slice.context, slice.forward, slice.backward);
   return text;
-}
-
-bool haveEqualTokens(const ReportedCut &a, const ReportedCut &b) {
-  return std::equal(a.slices.begin(), a.slices.end(), b.slices.begin(),
-                    b.slices.end(),
-                    [](const ReportedSlice &x, const ReportedSlice &y) {
-                      return x.tokens == y.tokens;
-                    });
 }
 
 } // namespace
@@ -116,14 +109,15 @@ JsonArray cutsJson(const std::vector<ReportedCut> &cuts) {
 std::string describeCuts(const std::vector<ReportedCut> &cuts) {
   constexpr size_t mostLines = 16;
   std::vector<std::pair<const ReportedCut *, int64_t>> lines;
+  std::map<std::vector<int64_t>, size_t> lineOf; // by the tokens of slices
   for (const ReportedCut &cut : cuts) {
-    auto same = std::find_if(lines.begin(), lines.end(), [&](const auto &line) {
-      return haveEqualTokens(*line.first, cut);
-    });
-    if (same == lines.end())
-      lines.emplace_back(&cut, 1);
-    else
-      ++same->second;
+    std::vector<int64_t> tokens;
+    for (const ReportedSlice &slice : cut.slices)
+      tokens.push_back(slice.tokens);
+    auto [line, isNew] = lineOf.try_emplace(std::move(tokens), lines.size());
+    if (isNew)
+      lines.emplace_back(&cut, 0);
+    ++lines[line->second].second;
   }
   std::string text;
   for (size_t i = 0; i < std::min(lines.size(), mostLines); ++i)

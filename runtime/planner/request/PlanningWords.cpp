@@ -79,8 +79,8 @@ std::vector<PlanningWord> requestWords() {
       {Word::Slices, "slices", WordKind::Slices, "SLICES",
        "Token slices in which a micro-batch passes the pipeline: none; auto, "
        "where costs find them worth it; exact, the best cut for equal stages; "
-       "a "
-       "number of equal slices; tokens of slices as in 2048+1024+512, of which "
+       "a number of equal slices; tokens of slices as in 2048+1024+512, of "
+       "which "
        "the last repeats; or the cut of a published system: terapipe, "
        "terapipe-code, uniform:N, seq1f1b:N, chunkflow:TOKENS",
        "none", &V::slices},

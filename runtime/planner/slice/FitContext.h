@@ -7,8 +7,8 @@
 //     t(i, 0) + a0 + a1 i + a2 j + a3 i j
 //
 // with measured t(i, 0). The four numbers are fitted to measured costs of context. The
-// paper reports an error below 2 %. Dyna takes costs from tables; the fit is reported
-// beside them.
+// paper reports an error below 2 %. Dyna takes costs from tables. The fit is for
+// comparison with the paper; no plan uses it, and no report shows it yet.
 //
 //===----------------------------------------------------------------------===//
 

@@ -174,6 +174,16 @@ TEST(DealToShardsTest, ShardsAreFullAndInOrder) {
   }
 }
 
+// However small the limit is, what is written can be read.
+TEST(DealToShardsTest, ShardsAreFewEnoughToRead) {
+  std::vector<TensorView> tensors;
+  for (int i = 0; i < 20000; ++i)
+    tensors.push_back({std::to_string(i), DType::F32, {1 + i % 3}, nullptr});
+  const std::vector<size_t> ends = dealToShards(tensors, 1);
+  EXPECT_LE(ends.size(), 4096u);
+  EXPECT_GT(ends.size(), 1000u);
+}
+
 TEST(DealToShardsTest, NamesAreThoseOfHuggingFace) {
   EXPECT_EQ(shardName(0, 12), "model-00001-of-00012.safetensors");
   EXPECT_EQ(shardName(99999, 123456), "model-100000-of-123456.safetensors");

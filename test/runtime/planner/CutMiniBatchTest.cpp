@@ -474,6 +474,29 @@ TEST(CutMiniBatchTest, AttentionThatLooksBehindIsNotPadded) {
   }
 }
 
+// Late slices see many keys: none of them costs as little as an earlier one.
+TEST(StageTablesTest, MeetTheCostModelInSlices) {
+  ExecutableGraph graph = graphOf("pp=2,layers=3+2");
+  CostModel known = costs();
+  PlanOptions options = optionsOf(Batching::Ragged, 4096);
+  StageTables tables(graph, known, options, true, 4096);
+  for (int64_t tokens : {64, 512, 1000})
+    for (int64_t begin = 0; begin + tokens <= 4096; begin += tokens) {
+      plan::Plan plan;
+      plan.microBatches.emplace_back().segments.push_back({0, begin, tokens});
+      PipelineProblem exact = estimateStages(graph, known, plan, {0}, options);
+      const Load load = loadOf(plan.microBatches[0]);
+      for (int stage = 0; stage < 2; ++stage) {
+        EXPECT_NEAR(tables.forward(stage, load) / exact.forward[stage][0], 1,
+                    0.01)
+            << tokens << " tokens behind " << begin;
+        EXPECT_NEAR(tables.backward(stage, load) / exact.backward[stage][0], 1,
+                    0.01)
+            << tokens << " tokens behind " << begin;
+      }
+    }
+}
+
 TEST(StageTablesTest, MeetTheCostModel) {
   ExecutableGraph graph = graphOf("pp=2,layers=3+2");
   CostModel known = costs();

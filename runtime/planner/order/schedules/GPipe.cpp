@@ -3,8 +3,8 @@
 //===----------------------------------------------------------------------===//
 //
 // GPipe (Huang et al., NeurIPS 2019), in windows of `inFlight` micro-batches,
-// so that memory need not grow with their number. All slices of a sample count as one. One stage with one in flight
-// is plain gradient accumulation.
+// so that memory need not grow with their number. All slices of a sample count as one.
+// One stage with one in flight is plain gradient accumulation.
 //
 //===----------------------------------------------------------------------===//
 

@@ -56,8 +56,9 @@ struct ScheduleRule {
   const char *name;    ///< in flags and options
   const char *summary; ///< what follows the name in a list
   /// The items of a training step. All stages have the forwards in one order,
-  /// and so the backwards, each behind its forward; both keep what follows what. Fails where the micro-batches
-  /// cannot be run in the memory there is, for schedules that look at it.
+  /// and so the backwards, each behind its forward; both keep what follows what.
+  /// Fails where the micro-batches cannot be run in the memory there is, for schedules
+  /// that look at it.
   StatusOr<StageOrders> (*order)(const PipelineProblem &);
   /// How many micro-batches have run forward and not yet backward, at most, where
   /// no memory is limited. Micro-batches that follow each other count as one.

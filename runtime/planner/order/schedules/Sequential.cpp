@@ -4,8 +4,8 @@
 //
 // One micro-batch passes all stages forward and backward before the next one
 // starts, and every send is waited for at once: slow, but nothing of two
-// micro-batches is ever there together, but for slices of one sample. The planner falls back to it where
-// memory is short.
+// micro-batches is ever there together, but for slices of one sample. The planner
+// falls back to it where memory is short.
 //
 //===----------------------------------------------------------------------===//
 

@@ -18,10 +18,14 @@ PlanAhead::PlanAhead(Reader read, Maker make, const Options &options)
     : read_(std::move(read)), make_(std::move(make)), options_(options) {
   if (options_.ahead == 0 || options_.steps <= 0)
     return;
-  // Signals are for the main thread, whose handler has a stack of its own.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  // Signals to the process are for the main thread, whose handler has a stack of its
+  // own. What an instruction raises stays in its thread: there, a blocked signal ends
+  // the process before any handler, also that of pages that cannot be read.
+  sigset_t others, before;
+  sigfillset(&others);
+  for (int own : {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS})
+    sigdelset(&others, own);
+  pthread_sigmask(SIG_SETMASK, &others, &before);
   // More have nothing to do; without any, steps are made when they are wanted.
   int64_t count = std::min(options_.threads, options_.ahead);
   for (int64_t t = 0; t < count; ++t) {

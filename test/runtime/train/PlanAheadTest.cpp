@@ -4,14 +4,17 @@
 
 #include "runtime/train/plans/PlanAhead.h"
 
+#include "runtime/base/Files.h"
 #include "runtime/plan/program/PlanFile.h"
 #include "test/Patience.h"
+#include "test/runtime/base/TemporaryFiles.h"
 #include "test/runtime/executor/TinyRun.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <set>
 
 using namespace dyna;
@@ -282,6 +285,29 @@ TEST(PlanAheadTest, ExceptionsAreFailures) {
       EXPECT_EQ(step.status().code(), StatusCode::ResourceExhausted);
       EXPECT_EQ(step.status().message().rfind("out of memory", 0), 0u);
     }
+}
+
+// A thread that reads data meets a shortened file as any other thread does: with a
+// failure that says so, not with the end of the process.
+TEST(PlanAheadTest, AFileThatIsShortenedWhileItIsReadIsAFailure) {
+  constexpr size_t bytes = 1 << 20; // many pages of any machine
+  test::TemporaryDirectory dir;
+  std::string path = dir.write("data", std::string(bytes, 'x'));
+  StatusOr<MappedFile> file = MappedFile::open(path);
+  ASSERT_TRUE(file.isOk());
+  std::filesystem::resize_file(path, 1);
+  PlanAhead plans(
+      [&]() -> StatusOr<PlannedStep> {
+        EXPECT_EQ(file->bytes().back(), '\0');
+        DYNA_RETURN_IF_ERROR(file->checkUnchanged());
+        return PlannedStep();
+      },
+      nothing, {1, 1, 1});
+  StatusOr<PlannedStep> step = plans.next();
+  ASSERT_FALSE(step.isOk());
+  EXPECT_NE(step.status().message().find("data has become shorter"),
+            std::string::npos)
+      << step.status().message();
 }
 
 } // namespace

@@ -58,6 +58,26 @@ std::string StepLengths::shorten(int64_t limit) {
                     limit, cut);
 }
 
+/// Returns the plans of `--compare`, or `words` if it is not given. If all of them have
+/// slices of their own, one with those of `--slices` comes first: `shared` names it.
+static std::vector<std::string> comparedPlans(const PlanFlags &flags,
+                                              const std::string &words,
+                                              std::string &shared) {
+  std::vector<std::string> plans(flags.compare.begin(), flags.compare.end());
+  if (plans.empty())
+    plans.push_back(words);
+  const bool haveSlices =
+      std::all_of(plans.begin(), plans.end(), [](const std::string &plan) {
+        PlanRequest own;
+        return takeWords(plan, own).isOk() && !own.slices.empty();
+      });
+  if (flags.slices.isGiven() && haveSlices) {
+    shared = words + " slices=" + flags.values.slices;
+    plans.insert(plans.begin(), words);
+  }
+  return plans;
+}
+
 StatusOr<std::vector<NamedRequest>> requestsOf(const PlanFlags &flags) {
   auto orElse = [](const auto &given, auto other) {
     std::vector<decltype(other)> list(given.begin(), given.end());
@@ -75,7 +95,9 @@ StatusOr<std::vector<NamedRequest>> requestsOf(const PlanFlags &flags) {
   const auto sizes = orElse(flags.tokensPerMicroBatch, std::string());
   const auto modes = orElse(flags.recompute, std::string());
   std::vector<NamedRequest> requests;
-  for (const std::string &plan : orElse(flags.compare, words))
+  std::string shared;
+  const auto plans = comparedPlans(flags, words, shared);
+  for (const std::string &plan : plans)
     for (const std::string &size : sizes)
       for (const std::string &mode : modes) {
         PlanningValues values;
@@ -85,12 +107,10 @@ StatusOr<std::vector<NamedRequest>> requestsOf(const PlanFlags &flags) {
               setWord(Word::TokensPerMicroBatch, size, values));
         values.recompute = mode;
         NamedRequest &one = requests.emplace_back(NamedRequest{plan, common});
+        if (&plan == &plans.front() && !shared.empty())
+          one.name = shared;
         static_cast<RequestWords &>(one.request) = values;
         DYNA_RETURN_IF_ERROR(takeWords(plan, one.request));
-        if (flags.slices.isGiven() && one.request.slices != common.slices)
-          return Status::invalidArgument(
-              "--slices is for all plans, but '" + plan +
-              "' of --compare has slices of its own: give one of the two");
         if (sizes.size() > 1)
           one.name += formatText(" tokens=%d", values.tokensPerMicroBatch);
         if (modes.size() > 1)

@@ -73,20 +73,20 @@ StatusOr<SliceChoice> parseSlices(const std::string &text) {
     return choice;
   const size_t colon = text.find(':');
   for (const PolicyName &row : policies)
-    if (text.substr(0, colon) == row.name &&
-        row.hasNumber == (colon != std::string::npos)) {
+    if (text.substr(0, colon) == row.name) {
       choice.policy = row.policy;
+      if (colon == std::string::npos)
+        return choice;
       choice.number = row.hasNumber ? parseCount(text.substr(colon + 1)) : 0;
-      if (row.hasNumber == (choice.number > 0))
+      if (choice.number > 0)
         return choice;
     }
   const auto refuse = [&] {
     return Status::invalidArgument(formatText(
         "expects none, auto, exact, a number of equal slices from 1 to %d, "
         "tokens of slices as in 2048+1024+512, or the cut of a published "
-        "system (terapipe, terapipe-code, uniform:8, seq1f1b:8, "
-        "chunkflow:2048), but "
-        "got '%s'",
+        "system (terapipe, terapipe-code, uniform, uniform:8, seq1f1b, "
+        "seq1f1b:8, chunkflow, chunkflow:2048), but got '%s'",
         maxMicroBatchTokens, text));
   };
   if (text.find('+') == std::string::npos) {
@@ -106,8 +106,8 @@ StatusOr<SliceChoice> parseSlices(const std::string &text) {
 std::string describeSlices(const SliceChoice &choice) {
   for (const PolicyName &row : policies)
     if (row.policy == choice.policy)
-      return row.hasNumber ? formatText("%s:%d", row.name, choice.number)
-                           : std::string(row.name);
+      return choice.number > 0 ? formatText("%s:%d", row.name, choice.number)
+                               : std::string(row.name);
   if (choice.count > 1)
     return std::to_string(choice.count);
   std::string text;

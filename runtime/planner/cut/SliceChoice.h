@@ -36,7 +36,8 @@ struct SliceChoice {
   /// Tokens of each slice, in order; the last one repeats. Empty: no list.
   std::vector<int64_t> lengths;
   SlicePolicy policy = SlicePolicy::None;
-  int64_t number = 0; ///< of the policy
+  /// Of the policy. 0: it has none, or the one with the shortest plan is searched.
+  int64_t number = 0;
 
   /// Returns true if there may be slices.
   bool any() const { return policy != SlicePolicy::None || isFixed(); }
@@ -51,8 +52,8 @@ struct SliceChoice {
 };
 
 /// Parses "none", "8", "2048+1024+512", or a policy: "auto", "exact", "terapipe",
-/// "terapipe-code", "uniform:8", "seq1f1b:8", "chunkflow:2048". The failure is one line
-/// that starts with what is expected.
+/// "terapipe-code", "uniform:8", "seq1f1b:8", "chunkflow:2048"; the last three also
+/// without their number. The failure is one line that starts with what is expected.
 StatusOr<SliceChoice> parseSlices(const std::string &text);
 
 /// Returns the text that `parseSlices` reads as the choice; empty if there are no slices.

@@ -11,6 +11,7 @@
 #include "runtime/planner/slice/SliceTokens.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace dyna {
 namespace {
@@ -90,27 +91,68 @@ SliceWork workOf(const SliceTimes &times, int64_t tokens) {
   return work.perPair + work.perToken > 0 ? work : SliceWork();
 }
 
-StatusOr<SlicePlan> planBy(const SliceChoice &choice,
+/// `number` is that of the policy, and positive if it needs one.
+StatusOr<SlicePlan> planBy(SlicePolicy policy, int64_t number,
                            const SliceProblem &problem,
                            const SliceTimes &times) {
-  switch (choice.policy) {
+  switch (policy) {
   case SlicePolicy::TeraPipe:
     return sliceByPaper(problem);
   case SlicePolicy::TeraCode:
     return sliceByPaperCode(problem);
   case SlicePolicy::Uniform:
-    return sliceUniformly(problem, choice.number);
+    return sliceUniformly(problem, number);
   case SlicePolicy::Work:
-    return sliceByWork(problem, choice.number,
+    return sliceByWork(problem, number,
                        workOf(times, 8 * problem.options.grain));
   case SlicePolicy::Chunks: {
     ChunkOptions chunks;
-    chunks.tokens = choice.number;
+    chunks.tokens = number;
     return sliceInChunks(problem, chunks);
   }
   default:
     return sliceTokens(problem);
   }
+}
+
+/// Returns the numbers that a policy without one is tried with: 1, 2, 4 ... slices of the
+/// longest sample, or the largest chunk, half of it, a quarter ...
+std::vector<int64_t> numbersOf(SlicePolicy policy, int64_t longest,
+                               int64_t mostChunk) {
+  constexpr int64_t mostSlices = 128, leastChunk = 512;
+  std::vector<int64_t> numbers;
+  if (policy == SlicePolicy::Chunks) {
+    numbers.push_back(mostChunk);
+    while (numbers.back() / 2 >= leastChunk)
+      numbers.push_back(numbers.back() / 2);
+  } else if (policy == SlicePolicy::Uniform || policy == SlicePolicy::Work) {
+    numbers.push_back(1);
+    while (numbers.back() < mostSlices &&
+           numbers.back() * 2 <= longest / DYNA_ROW_ALIGNMENT)
+      numbers.push_back(numbers.back() * 2);
+  } else {
+    numbers.push_back(0);
+  }
+  return numbers;
+}
+
+/// Returns the plan of a policy. Without a number, it has the one whose plan is the
+/// shortest by the formula of equal stages.
+StatusOr<SlicePlan> planBy(const SliceChoice &choice,
+                           const SliceProblem &problem, const SliceTimes &times,
+                           int64_t mostChunk) {
+  if (choice.number > 0)
+    return planBy(choice.policy, choice.number, problem, times);
+  const int64_t longest =
+      *std::max_element(problem.lengths.begin(), problem.lengths.end());
+  std::optional<SlicePlan> best;
+  for (int64_t number : numbersOf(choice.policy, longest, mostChunk)) {
+    DYNA_ASSIGN_OR_RETURN(SlicePlan plan,
+                          planBy(choice.policy, number, problem, times));
+    if (!best || plan.objective < best->objective)
+      best = std::move(plan);
+  }
+  return std::move(*best);
 }
 
 /// Adds the micro-batches of a plan for one replica. `samples` are those of the problem.
@@ -164,7 +206,8 @@ Status checkSliceable(const Model &model, Batching batching) {
 
 StatusOr<MicroBatches> slicesByPolicy(const MicroBatches &microBatches,
                                       const SliceTimes &times, int replicas,
-                                      const SliceChoice &choice) {
+                                      const SliceChoice &choice,
+                                      int64_t mostChunk) {
   MicroBatches sliced;
   for (int replica = 0; replica < replicas; ++replica) {
     std::vector<int64_t> samples, lengths;
@@ -174,7 +217,8 @@ StatusOr<MicroBatches> slicesByPolicy(const MicroBatches &microBatches,
       problem.options.grain = 1;
     if (lengths.empty())
       continue;
-    DYNA_ASSIGN_OR_RETURN(SlicePlan plan, planBy(choice, problem, times));
+    DYNA_ASSIGN_OR_RETURN(SlicePlan plan,
+                          planBy(choice, problem, times, mostChunk));
     addPlan(plan, samples, lengths, replica, sliced);
   }
   return sliced;
@@ -193,8 +237,9 @@ slicesByCost(const MicroBatches &microBatches, const SliceTimes &times,
     return all;
   SliceChoice exact;
   exact.policy = SlicePolicy::Exact;
-  DYNA_ASSIGN_OR_RETURN(MicroBatches best,
-                        slicesByPolicy(microBatches, times, replicas, exact));
+  DYNA_ASSIGN_OR_RETURN(
+      MicroBatches best,
+      slicesByPolicy(microBatches, times, replicas, exact, largest));
   if (best.size() > microBatches.size())
     all.push_back(std::move(best));
   for (int64_t count = 2; count <= 2 * times.tables.stages() &&

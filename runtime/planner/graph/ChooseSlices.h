@@ -43,11 +43,14 @@ slicesByCost(const MicroBatches &microBatches, const SliceTimes &times,
              int replicas);
 
 /// Returns the cut of a policy other than `None` and `Auto`. Micro-batches of several
-/// samples stay whole; ChunkFlow makes its own. Fails as the function of the policy does
+/// samples stay whole; ChunkFlow makes its own. A policy that needs a number and has none
+/// is tried with powers of two, chunks with `mostChunk` tokens, half as many, and so on.
+/// The plan that is shortest by the formula of equal stages is taken. Fails as the function of the policy does
 /// (slice/SliceTokens.h, slice/SliceBaselines.h).
 StatusOr<MicroBatches> slicesByPolicy(const MicroBatches &microBatches,
                                       const SliceTimes &times, int replicas,
-                                      const SliceChoice &choice);
+                                      const SliceChoice &choice,
+                                      int64_t mostChunk);
 
 } // namespace dyna
 

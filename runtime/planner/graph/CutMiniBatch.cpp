@@ -97,7 +97,8 @@ public:
 
   /// Cuts micro-batches into slices by the policy, which is not `Auto`.
   StatusOr<MicroBatches> slice(const MicroBatches &whole) const {
-    return slicesByPolicy(whole, times(), problem_.replicas, options_.slices);
+    return slicesByPolicy(whole, times(), problem_.replicas, options_.slices,
+                          options_.maxTokensPerMicroBatch);
   }
 
   /// Returns the cuts into slices that are faster than the whole by the clock of the

@@ -82,7 +82,8 @@ std::vector<PlanningWord> requestWords() {
        "a number of equal slices; tokens of slices as in 2048+1024+512, of "
        "which "
        "the last repeats; or the cut of a published system: terapipe, "
-       "terapipe-code, uniform:N, seq1f1b:N, chunkflow:TOKENS",
+       "terapipe-code, uniform:N, seq1f1b:N, chunkflow:TOKENS. Without N or "
+       "TOKENS, that with the shortest plan is taken",
        "none", &V::slices},
       {Word::Recompute, "recompute", WordKind::Modes, "MODE",
        "Recomputation: none, selective or full, one mode for each layer as in "

@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/planner/graph/ChooseSlices.h"
+#include "runtime/base/Text.h"
 #include "runtime/plan/program/Bundles.h"
 #include "runtime/plan/verify/PlanVerifier.h"
 #include "runtime/planner/graph/Planner.h"
@@ -12,6 +13,7 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
 #include <numeric>
 
 using namespace dyna;
@@ -114,6 +116,31 @@ TEST_F(ChooseSlicesTest, StepsAreNotSlower) {
     gained += whole / sliced - 1;
   }
   EXPECT_GT(gained / 30, 0.1);
+}
+
+/// Slices are compared by the formula of equal stages, under GPipe.
+TEST_F(ChooseSlicesTest, PoliciesWithoutANumberHaveTheBest) {
+  const std::vector<int64_t> lengths = {8192, 300, 200, 3000};
+  for (const char *name : {"uniform", "seq1f1b", "chunkflow"}) {
+    PlanOptions options = automatic(Schedule::GPipe);
+    options.slices = *parseSlices(name);
+    const auto best = planOf("pp=2,layers=3+2", lengths, options).microBatches;
+    double shortest = std::numeric_limits<double>::infinity();
+    bool isOneOfThem = false;
+    const bool isChunks = name == std::string("chunkflow");
+    for (int64_t number = isChunks ? 512 : 1; number <= (isChunks ? 4096 : 128);
+         number *= 2) {
+      options.slices = *parseSlices(formatText("%s:%d", name, number));
+      const plan::Plan plan = planOf("pp=2,layers=3+2", lengths, options);
+      shortest = std::min(shortest, makespan(plan));
+      isOneOfThem |= plan.microBatches == best;
+    }
+    EXPECT_TRUE(isOneOfThem) << name;
+    options.slices = *parseSlices(name);
+    EXPECT_LE(makespan(planOf("pp=2,layers=3+2", lengths, options)),
+              1.1 * shortest)
+        << name;
+  }
 }
 
 /// In memory that holds little more than one sample.

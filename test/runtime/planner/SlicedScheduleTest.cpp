@@ -67,8 +67,8 @@ TEST(SliceChoiceTest, TheLargestSliceIsABound) {
 TEST(SliceChoiceTest, OtherTextsAreRefused) {
   for (const char *text :
        {"", "0", "-1", "2+0", "+", "1+", "x", "1.5", "0x4",
-        "99999999999999999999", "16777217", " 2", "none+1", "auto:2", "seq1f1b",
-        "uniform:0", "chunkflow:", "exact+2"})
+        "99999999999999999999", "16777217", " 2", "none+1", "auto:2",
+        "seq1f1b:", "uniform:0", "chunkflow:", "exact+2"})
     EXPECT_THAT(
         parseSlices(text).status().message(),
         HasSubstr("expects none, auto, exact, a number of equal slices"))

@@ -67,12 +67,24 @@ protected:
     return startProgram(std::move(arguments), std::move(environment));
   }
 
-  /// The first argument is the program.
+  /// The first argument is the program. Returns once the child runs it. Until then the
+  /// child has the signal handlers of this process, some of which tests in this process
+  /// have installed.
   pid_t startProgram(std::vector<std::string> arguments,
                      std::vector<std::string> environment = {}) const {
+    int ends[2]; // closed in the child by execv
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+      ADD_FAILURE() << "no pipe";
+      return -1;
+    }
     pid_t child = fork();
-    if (child != 0)
+    if (child != 0) {
+      close(ends[1]);
+      char byte;
+      (void)!read(ends[0], &byte, 1);
+      close(ends[0]);
       return child;
+    }
     for (auto [name, descriptor] : {std::pair("out", 1), std::pair("err", 2)}) {
       int file = open(path(name).c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
       dup2(file, descriptor);

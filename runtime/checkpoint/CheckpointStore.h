@@ -1,4 +1,4 @@
-//===- CheckpointStore.h - Checkpoints on disk ------------------*- C++ -*-===//
+//===- CheckpointStore.h - Writes checkpoints to disk -----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -34,37 +34,6 @@
 #include <map>
 
 namespace dyna {
-
-/// A checkpoint that was found complete and undamaged.
-struct Checkpoint {
-  std::string path; ///< its own directory or file
-  int64_t step = 0;
-  SafetensorsFile model;
-  /// Without these it is a model to load, not a run to resume.
-  std::optional<SafetensorsFile> optimizer;
-  std::string state;
-  std::string config; ///< what config.json beside the model says; may be empty
-  /// What the user should know: newer checkpoints that were passed over.
-  std::vector<std::string> notes;
-
-  bool canResume() const { return optimizer.has_value(); }
-  /// Of all that a run takes from it; reads the files.
-  uint64_t checksum() const;
-  /// Fails if bytes that were read could not be.
-  Status checkReadable() const;
-};
-
-/// The number of a folder's name "step-N"; -1 for other names.
-int64_t stepOfName(std::string_view name);
-
-/// Loads the newest complete checkpoint of a directory of checkpoints; or what
-/// `path` names directly: one step's directory, a directory with a model.safetensors
-/// or with shards (ModelShards.h), as HuggingFace writes them, or a .safetensors file. A
-/// checkpoint.json that lies beside such a file is held against it.
-///
-/// A checkpoint is read as from a stranger: no name and no link in it leads out
-/// of its folder.
-StatusOr<Checkpoint> loadCheckpoint(const std::string &path);
 
 /// What one save writes. The tensors' memory is read during `save` only; those
 /// without memory are asked for, first those of the model, then those of the

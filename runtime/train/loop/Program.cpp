@@ -9,6 +9,7 @@
 #include "runtime/base/JsonWriter.h"
 #include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
+#include "runtime/checkpoint/CheckpointFolder.h"
 #include "runtime/device/host/HostMemory.h"
 #include "runtime/executor/OpenProgram.h"
 #include "runtime/plan/graph/DescribeManifest.h"

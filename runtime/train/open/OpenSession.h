@@ -5,6 +5,7 @@
 #ifndef DYNA_RUNTIME_TRAIN_OPENSESSION_H
 #define DYNA_RUNTIME_TRAIN_OPENSESSION_H
 
+#include "runtime/checkpoint/LoadCheckpoint.h"
 #include "runtime/train/session/Session.h"
 
 namespace dyna {

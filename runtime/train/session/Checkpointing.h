@@ -20,6 +20,7 @@
 #define DYNA_RUNTIME_TRAIN_CHECKPOINTING_H
 
 #include "runtime/checkpoint/CheckpointStore.h"
+#include "runtime/checkpoint/LoadCheckpoint.h"
 #include "runtime/data/BatchReader.h"
 #include "runtime/executor/RankTeam.h"
 #include "runtime/train/flags/CommandLine.h"

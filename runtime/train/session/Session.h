@@ -10,7 +10,6 @@
 #ifndef DYNA_RUNTIME_TRAIN_SESSION_H
 #define DYNA_RUNTIME_TRAIN_SESSION_H
 
-#include "runtime/checkpoint/CheckpointStore.h"
 #include "runtime/data/BatchReader.h"
 #include "runtime/executor/RankTeam.h"
 #include "runtime/planner/step/StepPlanner.h"

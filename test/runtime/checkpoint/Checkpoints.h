@@ -7,6 +7,7 @@
 
 #include "runtime/abi/Random.h"
 #include "runtime/checkpoint/CheckpointStore.h"
+#include "runtime/checkpoint/LoadCheckpoint.h"
 #include "test/runtime/base/TemporaryFiles.h"
 
 #include <algorithm>

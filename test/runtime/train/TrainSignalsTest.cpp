@@ -2,6 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
+#include "runtime/checkpoint/CheckpointFolder.h"
 #include "test/runtime/train/TrainProgram.h"
 
 using namespace dyna;

@@ -1,0 +1,54 @@
+//===- LoadCheckpoint.h - Reads checkpoints from disk -*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Reads what CheckpointStore.h writes, and models of others. Every file of a checkpoint
+// is held against the sizes and checksums of its checkpoint.json.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_CHECKPOINT_LOADCHECKPOINT_H
+#define DYNA_RUNTIME_CHECKPOINT_LOADCHECKPOINT_H
+
+#include "runtime/checkpoint/Safetensors.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dyna {
+
+/// A checkpoint that was found complete and undamaged.
+struct Checkpoint {
+  std::string path; ///< its own directory or file
+  int64_t step = 0;
+  SafetensorsFile model;
+  /// Without these it is a model to load, not a run to resume.
+  std::optional<SafetensorsFile> optimizer;
+  std::string state;
+  std::string config; ///< what config.json beside the model says; may be empty
+  /// What the user should know: newer checkpoints that were passed over.
+  std::vector<std::string> notes;
+
+  bool canResume() const { return optimizer.has_value(); }
+  /// Returns the checksum of all that a run takes from it. Reads the files.
+  uint64_t checksum() const;
+  /// Fails if bytes that were read could not be.
+  Status checkReadable() const;
+};
+
+/// Loads the newest complete checkpoint of a directory of checkpoints. `path` may also
+/// name one step's directory, or a .safetensors file. A directory with a
+/// model.safetensors or with shards (ModelShards.h) is read as HuggingFace writes it. A
+/// checkpoint.json that lies beside such a file is held against it.
+///
+/// A checkpoint is read as from a stranger: no name and no link in it leads out
+/// of its folder.
+StatusOr<Checkpoint> loadCheckpoint(const std::string &path);
+
+/// Loads the directory of one step, every file checked.
+StatusOr<Checkpoint> loadStep(const std::string &path);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_CHECKPOINT_LOADCHECKPOINT_H

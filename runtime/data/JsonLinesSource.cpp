@@ -196,8 +196,6 @@ StatusOr<JsonLinesDataset::LinePointer>
 JsonLinesDataset::parse(int64_t index) const {
   StatusOr<LineParts> line =
       readLine(textOf(index), fields_, bytes_.endTokens());
-  // What was read while the file changed may be anything.
-  DYNA_RETURN_IF_ERROR(file_.checkUnchanged());
   if (!line.isOk())
     return Status::invalidArgument(describe(index) + ": " +
                                    line.status().message());
@@ -205,10 +203,18 @@ JsonLinesDataset::parse(int64_t index) const {
 }
 
 StatusOr<JsonLinesDataset::LinePointer>
+JsonLinesDataset::parseUnchanged(int64_t index) const {
+  StatusOr<LinePointer> line = parse(index);
+  // What was read while the file changed may be anything.
+  DYNA_RETURN_IF_ERROR(file_.checkUnchanged());
+  return line;
+}
+
+StatusOr<JsonLinesDataset::LinePointer>
 JsonLinesDataset::parseOnce(int64_t index) const {
   constexpr int64_t longLine = 64 << 10;
   if (shape(index).tokens < longLine)
-    return parse(index);
+    return parseUnchanged(index);
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (keptIndex_ == index) {
@@ -218,7 +224,7 @@ JsonLinesDataset::parseOnce(int64_t index) const {
     kept_.reset(); // before the next one takes as much
     keptIndex_ = -1;
   }
-  DYNA_ASSIGN_OR_RETURN(LinePointer line, parse(index));
+  DYNA_ASSIGN_OR_RETURN(LinePointer line, parseUnchanged(index));
   std::lock_guard<std::mutex> lock(mutex_);
   keptIndex_ = index;
   kept_ = line;

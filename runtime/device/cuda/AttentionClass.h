@@ -12,7 +12,7 @@
 #define DYNA_RUNTIME_DEVICE_CUDA_ATTENTIONCLASS_H
 
 #include "runtime/abi/Kernels.h"
-#include "runtime/device/cuda/kernels/AttentionTablesArguments.h"
+#include "runtime/device/cuda/kernels/attention/AttentionTablesArguments.h"
 
 #include <array>
 #include <string>

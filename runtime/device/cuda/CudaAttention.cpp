@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Chooses kernels (kernels/Attention*.cu) and how many blocks they have, which
+// Chooses kernels (kernels/attention) and how many blocks they have, which
 // depends on rows and heads alone: segments lie on the device. bf16 is for a plan of
 // cuDNN's where the device has one (AttentionPlans.h).
 //

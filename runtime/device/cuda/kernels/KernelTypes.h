@@ -11,11 +11,11 @@
 #ifndef DYNA_RUNTIME_DEVICE_CUDA_KERNELS_KERNELTYPES_H
 #define DYNA_RUNTIME_DEVICE_CUDA_KERNELS_KERNELTYPES_H
 
-#include "runtime/device/cuda/kernels/AttentionArguments.h"
-#include "runtime/device/cuda/kernels/AttentionTablesArguments.h"
 #include "runtime/device/cuda/kernels/HeadArguments.h"
-#include "runtime/device/cuda/kernels/ProductArguments.h"
 #include "runtime/device/cuda/kernels/StepArguments.h"
+#include "runtime/device/cuda/kernels/attention/AttentionArguments.h"
+#include "runtime/device/cuda/kernels/attention/AttentionTablesArguments.h"
+#include "runtime/device/cuda/kernels/product/ProductArguments.h"
 
 #include <cstdint>
 #include <type_traits>

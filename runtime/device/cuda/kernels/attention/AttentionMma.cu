@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/device/cuda/kernels/AttentionPlaces.h"
+#include "runtime/device/cuda/kernels/attention/AttentionPlaces.h"
 
 #include <cmath>
 

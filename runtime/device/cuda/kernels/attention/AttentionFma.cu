@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/device/cuda/kernels/AttentionRows.h"
+#include "runtime/device/cuda/kernels/attention/AttentionRows.h"
 
 #include <cmath>
 

@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/device/cuda/kernels/AttentionRows.h"
+#include "runtime/device/cuda/kernels/attention/AttentionRows.h"
 
 namespace dyna {
 namespace gpu {

@@ -12,8 +12,8 @@
 #ifndef DYNA_RUNTIME_DEVICE_CUDA_KERNELS_ATTENTIONPLACES_H
 #define DYNA_RUNTIME_DEVICE_CUDA_KERNELS_ATTENTIONPLACES_H
 
-#include "runtime/device/cuda/kernels/AttentionRows.h"
 #include "runtime/device/cuda/kernels/MmaTiles.h"
+#include "runtime/device/cuda/kernels/attention/AttentionRows.h"
 
 namespace dyna {
 namespace gpu {

@@ -33,12 +33,13 @@ LogicalResult KeyStore::add(Operation *op, int64_t number, const Shape &shape) {
   auto [entry, isNew] = columns.insert({number, {Columns(), shape}});
   if (isNew || entry->second.second == shape)
     return success();
+  const Shape &other = entry->second.second;
   return op->emitOpError("has number ")
          << number << " in its layer, " << shape.kvHeads
-         << " key/value heads of " << shape.headDim
-         << " elements; another function of the layer has "
-         << entry->second.second.kvHeads << " of "
-         << entry->second.second.headDim << " there";
+         << " key/value heads of " << shape.headDim << " elements of type "
+         << shape.element << "; another function of the layer has "
+         << other.kvHeads << " of " << other.headDim << " elements of type "
+         << other.element << " there";
 }
 
 LogicalResult KeyStore::addFunction(FunctionOp function) {

@@ -34,12 +34,28 @@ int64_t gradientsBeside(const RankView &view, int layer, plan::Recompute mode,
                                   view.keptBytes(layer, mode, last));
 }
 
+MicroBatchContents contentsOf(const plan::MicroBatch &microBatch) {
+  MicroBatchContents contents;
+  for (const plan::Segment &segment : microBatch.segments) {
+    const bool isFirst = contents.firstSample < 0;
+    contents.firstSample =
+        isFirst ? segment.sample
+                : std::min<int64_t>(contents.firstSample, segment.sample);
+    contents.lastSample =
+        std::max<int64_t>(contents.lastSample, segment.sample);
+    contents.tokens += segment.length;
+  }
+  return contents;
+}
+
 } // namespace
 
 void holdBlocks(PipelineProblem &problem, const ExecutableGraph &graph,
                 const plan::Plan &plan, const std::vector<int> &microBatches,
                 const PlanChoice &choice) {
   const Bundles bundles = findBundles(plan, microBatches);
+  for (int m : microBatches)
+    problem.contents.push_back(contentsOf(plan.microBatches[m]));
   for (int stage = 0; stage < graph.stages(); ++stage) {
     const RankView &view = graph.replicaView(graph.rankAt({0, stage, 0}));
     std::vector<int64_t> &kept = problem.kept.emplace_back();

@@ -594,6 +594,13 @@ TEST(AdaptiveScheduleTest, RefusesWhatDoesNotFitAlone) {
       ruleOf(Schedule::Adaptive).order(problem).status().message(),
       "micro-batch 0 alone keeps 4.0 KiB on stage 1, but there are 2.0 KiB: "
       "use smaller micro-batches or more recomputation");
+  for (int64_t m = 0; m < 4; ++m)
+    problem.contents.push_back({m, m, 512});
+  EXPECT_THAT(ruleOf(Schedule::Adaptive).order(problem).status().message(),
+              HasSubstr("micro-batch 0 with sample 0 (512 tokens) alone keeps "
+                        "4.0 KiB on stage 1, but there are 2.0 KiB, enough for "
+                        "about 256 tokens: use smaller"));
+  problem.contents.clear();
   problem.kept[1][0] = 2048;
   EXPECT_TRUE(ruleOf(Schedule::Adaptive).order(problem).isOk());
   // What stays for weight gradients counts too.

@@ -252,8 +252,22 @@ TEST(SlicedScheduleTest, MemoryHoldsWholeSamples) {
   PipelineProblem problem = chained(2, {3, 3, 3});
   problem.kept.assign(2, std::vector<int64_t>(9, 10));
   problem.limits = {29, 30};
-  EXPECT_THAT(ruleOf(Schedule::Adaptive).order(problem).status().message(),
-              HasSubstr("micro-batch 0 alone keeps 30 B on stage 0"));
+  auto refusal = [&] {
+    return ruleOf(Schedule::Adaptive).order(problem).status().message();
+  };
+  EXPECT_EQ(refusal(),
+            "the 3 slices, micro-batches 0 to 2, keep 30 B on stage 0, but "
+            "there are 29 B: all slices of a sample are kept until its "
+            "backward; use shorter samples, more recomputation or more stages");
+  // With names of samples, and what would fit.
+  for (int64_t m = 0; m < 9; ++m)
+    problem.contents.push_back({m / 3, m / 3, 100});
+  EXPECT_THAT(refusal(), HasSubstr("the 3 slices of sample 0 (300 tokens), "
+                                   "micro-batches 0 to 2, keep 30 B on stage "
+                                   "0, but there are 29 B, enough for about "
+                                   "290 tokens: all slices"));
+  problem.contents[2].lastSample = 1; // a bundle of two
+  EXPECT_THAT(refusal(), HasSubstr("of samples 0 to 1 (300 tokens)"));
   for (int64_t limit : {30, 35, 50, 60, 90}) {
     problem.limits = {limit, limit};
     auto orders = ruleOf(Schedule::Adaptive).order(problem);

@@ -33,6 +33,12 @@ struct StageLink {
 /// Returns the links of a chain of stages whose messages take so long.
 std::vector<StageLink> chainOf(int stages, double seconds);
 
+/// What a micro-batch has of samples, for messages.
+struct MicroBatchContents {
+  int64_t firstSample = -1, lastSample = -1; ///< by number; -1: unknown
+  int64_t tokens = 0;
+};
+
 struct PipelineProblem {
   using Seconds = std::vector<std::vector<double>>;
   using Bytes = std::vector<std::vector<int64_t>>;
@@ -49,6 +55,8 @@ struct PipelineProblem {
   Seconds recompute;
   /// Held from forward to backward; then, if `weight` runs apart, to that.
   Bytes kept, late;
+  /// By micro-batch, for messages about memory. Empty: nothing is known.
+  std::vector<MicroBatchContents> contents;
   /// For what micro-batches hold, by stage.
   std::vector<int64_t> limits;
   /// Micro-batches that a stage may hold at most, for schedules that go by

@@ -26,13 +26,24 @@ int64_t leastLimit(const ExecutableGraph &graph, int replica, int stage,
   return std::max<int64_t>(least, 0);
 }
 
-/// Sums of gradients come when the bundle's last micro-batch runs backward, which gives
-/// back what it kept. Returns the bytes of the sums beyond that.
-int64_t gradientsBeside(const RankView &view, int layer, plan::Recompute mode,
-                        int64_t rows, const Load &last) {
-  return std::max<int64_t>(0, view.keyGradientBytes(layer, rows) -
-                                  view.keptBytes(layer, mode, last));
-}
+/// Bytes of sums of gradients beside what the bundle's last micro-batch gives back. Sums
+/// come when it runs backward, layer by layer, and what it kept of a layer goes behind
+/// that. If its weight gradients run later, it gives nothing back yet.
+struct SumsBeside {
+  int64_t beside = 0;  ///< of all layers
+  int64_t atATime = 0; ///< more while one layer has both
+
+  void add(const RankView &view, int layer, int64_t rows, int64_t keptOfLast,
+           const PlanChoice &choice) {
+    const int64_t sums = view.keyGradientBytes(layer, rows);
+    const bool givesBack =
+        !choice.splitBackward && view.hasRole(layer, DYNA_ROLE_BACKWARD);
+    const int64_t both = givesBack ? std::min(sums, keptOfLast) : 0;
+    beside += sums - both;
+    atATime = std::max(atATime, both);
+  }
+  int64_t bytes() const { return beside + atATime; }
+};
 
 MicroBatchContents contentsOf(const plan::MicroBatch &microBatch) {
   MicroBatchContents contents;
@@ -62,26 +73,34 @@ void holdBlocks(PipelineProblem &problem, const ExecutableGraph &graph,
     std::vector<int64_t> &late = problem.late.emplace_back();
     for (int m : microBatches) {
       const Load load = loadOf(plan.microBatches[m]);
-      // Stores count as long as the kept blocks of the bundle's first micro-batch. With
-      // a split backward that is longer than they live, which is safe.
+      // Stores count with the bundle's first micro-batch, whose backward gives them
+      // back. Its weight gradients do not need them.
       const BundlePart &part = bundles.of(m);
       const bool isFirst = part.bundle == m;
       const Load last = isFirst ? loadOf(plan.microBatches[part.last]) : Load();
       int64_t all = 0, left = 0;
+      SumsBeside sums;
       for (int l = view.firstLayer(); l < view.endLayer(); ++l) {
-        plan::Recompute mode = nearestMode(view.kind(l), choice.modeOf(l, m));
-        int64_t bytes = view.keptBytes(l, mode, load);
-        if (isFirst)
-          bytes += view.keyBytes(l, part.rows) +
-                   gradientsBeside(
-                       view, l,
-                       nearestMode(view.kind(l), choice.modeOf(l, part.last)),
-                       part.rows, last);
+        auto modeOf = [&](int microBatch) {
+          return nearestMode(view.kind(l), choice.modeOf(l, microBatch));
+        };
+        const int64_t own = view.keptBytes(l, modeOf(m), load);
+        int64_t bytes = own;
+        if (isFirst) {
+          bytes += view.keyBytes(l, part.rows);
+          sums.add(view, l, part.rows,
+                   view.keptBytes(l, modeOf(part.last), last), choice);
+        }
+        if (splitsBackward(view.kind(l))) {
+          const int64_t behind = own + view.lateBytes(l, modeOf(m), true, load);
+          left += behind;
+          // Some layers have come to their weight gradients, others have not.
+          if (isFirst && choice.splitBackward)
+            bytes = std::max(bytes, behind);
+        }
         all += bytes;
-        if (splitsBackward(view.kind(l)))
-          left += bytes + view.lateBytes(l, mode, true, load);
       }
-      kept.push_back(all);
+      kept.push_back(all + sums.bytes());
       late.push_back(left);
     }
   }

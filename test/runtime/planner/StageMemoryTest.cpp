@@ -3,9 +3,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/planner/estimate/StageMemory.h"
+#include "runtime/plan/graph/ProgramBlocks.h"
 #include "runtime/plan/program/SegmentLoad.h"
+#include "runtime/planner/cut/SliceMicroBatches.h"
 #include "runtime/planner/estimate/StageTables.h"
 #include "runtime/planner/graph/CutMiniBatch.h"
+#include "runtime/planner/graph/PlanWriter.h"
 #include "runtime/planner/graph/Planner.h"
 #include "test/runtime/executor/TinyModel.h"
 #include "test/runtime/plan/TinyPlans.h"
@@ -16,6 +19,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 using namespace dyna;
 using testing::HasSubstr;
@@ -96,6 +100,87 @@ TEST(HeldBytesTest, AreThoseOfTheStageWithTheLeastRoom) {
     EXPECT_GE(bytes, most - rounding);
     EXPECT_GT(most, 4 * rounding / 3); // which so hides little
   }
+}
+
+/// Bytes while each instruction runs, of what micro-batches and bundles hold.
+std::vector<int64_t> heldWhileRunning(const ProgramBlocks &blocks,
+                                      bool holdsLate) {
+  std::vector<int64_t> sums = blocks.liveBytes(BlockKind::Kept);
+  auto add = [&](BlockKind kind) {
+    const std::vector<int64_t> bytes = blocks.liveBytes(kind);
+    for (size_t i = 0; i < sums.size(); ++i)
+      sums[i] += bytes[i];
+  };
+  add(BlockKind::Keys);
+  add(BlockKind::KeyGradients);
+  if (holdsLate)
+    add(BlockKind::Late);
+  return sums;
+}
+
+/// Expects that each store ends right behind the backward of the bundle's first slice.
+/// Weight gradients, which may come much later, do not need it.
+void expectEarlyEnds(const plan::RankProgram &program) {
+  int ends = 0;
+  for (size_t i = 1; i < program.instructions.size(); ++i) {
+    const plan::Instruction &end = program.instructions[i];
+    if (end.op != plan::Instruction::FREE_KEYS)
+      continue;
+    ++ends;
+    const plan::Instruction &before = program.instructions[i - 1];
+    EXPECT_TRUE(before.op == plan::Instruction::BACKWARD ||
+                before.op == plan::Instruction::BACKWARD_INPUT);
+    EXPECT_EQ(before.layer, end.layer);
+    EXPECT_EQ(before.microBatch, end.microBatch);
+  }
+  EXPECT_GT(ends, 0);
+}
+
+// Schedules go by what a bundle holds, stores and sums included. It is not less than
+// its blocks have, and little more. Weight gradients need no store.
+TEST(HoldBlocksTest, StoresLiveUntilTheFirstSliceHasRunBackward) {
+  const ExecutableGraph graph = graphOf("dp=1");
+  const CostModel costs(graph.model());
+  for (bool splits : {false, true})
+    for (int slices : {2, 3, 5})
+      for (plan::Recompute mode :
+           {plan::RECOMPUTE_NONE, plan::RECOMPUTE_FULL}) {
+        SCOPED_TRACE(testing::Message() << slices << " slices, split " << splits
+                                        << ", mode " << mode);
+        PlanChoice choice = optionsOf(4096, {INT64_C(1) << 40});
+        choice.splitBackward = splits;
+        choice.recompute = {mode};
+        choice.slices.count = slices;
+        plan::MicroBatch whole;
+        whole.segments = {{0, 0, 96 * slices}};
+        PlanWriter writer(graph, costs);
+        plan::Plan plan = writer.empty();
+        plan.microBatches = sliceMicroBatches({whole}, choice.slices);
+        std::vector<int64_t> held(1, 0);
+        ASSERT_TRUE(
+            writer.writeEstimated(plan, choice, true, {0}, &held).isOk());
+        expectEarlyEnds(plan.ranks[0]);
+        const ProgramBlocks blocks(graph.replicaView(0), plan, plan.ranks[0]);
+        const auto used = heldWhileRunning(blocks, splits);
+        const int64_t most = *std::max_element(used.begin(), used.end());
+        // The embedding has no weight gradients apart: what it kept goes when other
+        // layers have theirs left, which is not counted.
+        const int64_t tokens =
+            splits ? graph.replicaView(0).keptBytes(
+                         0, mode, loadOf(plan.microBatches.back()))
+                   : 0;
+        EXPECT_GE(held[0] + tokens, most);
+        // Split, slices count what stays for weight gradients from their forward on.
+        if (!splits)
+          EXPECT_LE(static_cast<double>(held[0]),
+                    1.12 * static_cast<double>(most));
+        PipelineProblem problem;
+        std::vector<int> all(slices);
+        std::iota(all.begin(), all.end(), 0);
+        holdBlocks(problem, graph, plan, all, choice);
+        EXPECT_GT(problem.kept[0][0], problem.kept[0][1]);
+        EXPECT_EQ(problem.late[0][0], problem.late[0][1]);
+      }
 }
 
 // The ranks of a stage run one order, which has to fit all of them.

@@ -176,8 +176,18 @@ protected:
       }
       segments.causal_pairs = pairs;
       auto qData = upload(rowsOf(q, part, p.qStride));
-      auto kData = upload(rowsOf(k, part, p.kStride));
-      auto vData = upload(rowsOf(v, part, p.vStride));
+      // Backward reads the keys of slices in the store alone.
+      auto keysOf = [&](const std::vector<T> &all, int64_t stride) {
+        std::vector<T> rows = rowsOf(all, part, stride);
+        for (const dyna_segment &s : part.segments)
+          if (!isForward && s.kv_begin >= segments.tkv)
+            std::fill(rows.begin() + s.q_begin * stride,
+                      rows.begin() + (s.q_begin + s.q_len) * stride,
+                      filled<T>(1, nothing)[0]);
+        return upload(rows);
+      };
+      auto kData = keysOf(k, p.kStride);
+      auto vData = keysOf(v, p.vStride);
       auto outData = upload(rowsOf(out, part, p.outStride));
       auto lseData = upload(rowsOf(lse, part, p.heads));
       dyna_attention forward = {&segments,   p.heads,

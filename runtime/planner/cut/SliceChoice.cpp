@@ -37,6 +37,43 @@ int64_t SliceChoice::largest(int64_t tokens) const {
   return std::min(tokens, *std::max_element(lengths.begin(), lengths.end()));
 }
 
+Status SliceChoice::check(int64_t joined, int64_t longest) const {
+  const bool countsSlices =
+      policy == SlicePolicy::Uniform || policy == SlicePolicy::Work;
+  const int64_t asked = countsSlices ? number : count;
+  if (asked > longest)
+    return Status::invalidArgument(
+        formatText("--slices asks for %d slices, but a micro-batch has %d "
+                   "tokens at most",
+                   asked, longest));
+  if (policy == SlicePolicy::Chunks && number > joined)
+    return Status::invalidArgument(formatText(
+        "--slices asks for chunks of %d tokens, but micro-batches of several "
+        "samples have %d at most: use smaller chunks or a larger "
+        "--tokens-per-micro-batch",
+        number, joined));
+  int64_t listed = 0;
+  for (size_t i = 0; i + 1 < lengths.size(); ++i)
+    if ((listed += lengths[i]) >= longest)
+      return Status::invalidArgument(formatText(
+          "--slices lists %d slices, but a micro-batch has %d tokens at most, "
+          "and the first %d %s %d: leave out slices, or use larger "
+          "micro-batches",
+          lengths.size(), longest, i + 1, i == 0 ? "has" : "have", listed));
+  return Status::ok();
+}
+
+SliceChoice SliceChoice::within(int64_t joined, int64_t longest) const {
+  SliceChoice choice = *this;
+  choice.count = std::min(count, longest);
+  if (policy != SlicePolicy::None)
+    choice.number =
+        std::min(number, policy == SlicePolicy::Chunks ? joined : longest);
+  while (!choice.check(joined, longest).isOk())
+    choice.lengths.pop_back();
+  return choice;
+}
+
 /// Parses a whole number of tokens or slices; 0: it is none.
 static int64_t parseCount(const std::string &text) {
   int64_t number = 0;

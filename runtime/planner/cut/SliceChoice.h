@@ -49,6 +49,12 @@ struct SliceChoice {
   std::vector<int64_t> cut(int64_t tokens) const;
   /// Returns the tokens of the largest slice of at most `tokens` tokens.
   int64_t largest(int64_t tokens) const;
+  /// Fails if micro-batches of at most `longest` tokens, or of several samples with at
+  /// most `joined` tokens, have fewer tokens than the choice asks for.
+  Status check(int64_t joined, int64_t longest) const;
+  /// Returns the choice for such micro-batches: with fewer slices, or smaller ones, where
+  /// `check` fails.
+  SliceChoice within(int64_t joined, int64_t longest) const;
 };
 
 /// Parses "none", "8", "2048+1024+512", or a policy: "auto", "exact", "terapipe",

@@ -234,6 +234,17 @@ private:
 
 } // namespace
 
+/// Slices that stand for those of a policy. The rows of each are rounded up, so many small
+/// ones take more.
+static int64_t usualSlices(const PlanOptions &options) {
+  constexpr int64_t usual = 4, most = 64;
+  const int64_t tokens = options.mostTokens(), number = options.slices.number;
+  const int64_t asked = options.slices.policy == SlicePolicy::Chunks
+                            ? (tokens + number - 1) / number
+                            : number;
+  return std::min(std::clamp(asked, usual, most), tokens);
+}
+
 /// Cuts that stand for all that the planner may choose: whole micro-batches, and slices
 /// with the stores that these need.
 static std::vector<PlanOptions> withFixedSlices(const PlanWriter &writer,
@@ -245,17 +256,21 @@ static std::vector<PlanOptions> withFixedSlices(const PlanWriter &writer,
   if (!checkSliceable(writer.graph().model(), options.batching).isOk())
     return all;
   all.push_back(all[0]);
-  all[1].slices.count = std::min<int64_t>(4, options.mostTokens());
+  all[1].slices.count = usualSlices(options);
   return all;
 }
 
 StatusOr<std::vector<int64_t>> leastDynamicBytes(const PlanWriter &writer,
                                                  const PlanOptions &options,
                                                  bool training) {
+  // Smaller micro-batches than those that slices were asked for are tried too.
+  PlanOptions fitting = options;
+  fitting.slices = options.slices.within(options.maxTokensPerMicroBatch,
+                                         options.mostTokens());
   DYNA_RETURN_IF_ERROR(
-      checkOptions(writer.graph().model(), writer.graph().ranks(), options));
+      checkOptions(writer.graph().model(), writer.graph().ranks(), fitting));
   Largest largest(writer);
-  for (const PlanOptions &fixed : withFixedSlices(writer, options))
+  for (const PlanOptions &fixed : withFixedSlices(writer, fitting))
     DYNA_RETURN_IF_ERROR(largest.takeSequential(fixed, training));
   return largest.ofRanks();
 }

@@ -23,18 +23,8 @@ namespace dyna {
 static Status checkSlices(const Model &model, const PlanOptions &options) {
   if (!options.slices.any() || options.slices.policy == SlicePolicy::Auto)
     return Status::ok();
-  if (options.slices.count > options.mostTokens())
-    return Status::invalidArgument(formatText(
-        "--slices asks for %d slices, but a micro-batch has %d tokens "
-        "at most",
-        options.slices.count, options.mostTokens()));
-  if (options.slices.policy == SlicePolicy::Chunks &&
-      options.slices.number > options.maxTokensPerMicroBatch)
-    return Status::invalidArgument(formatText(
-        "--slices asks for chunks of %d tokens, but micro-batches of several "
-        "samples have %d at most: use smaller chunks or a larger "
-        "--tokens-per-micro-batch",
-        options.slices.number, options.maxTokensPerMicroBatch));
+  DYNA_RETURN_IF_ERROR(options.slices.check(options.maxTokensPerMicroBatch,
+                                            options.mostTokens()));
   return checkSliceable(model, options.batching);
 }
 
@@ -489,6 +479,8 @@ StatusOr<PlanCut> cutStep(const PlanWriter &writer,
     shortest = times.makespan;
     best = cut;
     smaller.maxTokensPerMicroBatch = largestJoined(cut.plan) / 2;
+    smaller.slices = options.slices.within(smaller.maxTokensPerMicroBatch,
+                                           smaller.mostTokens());
     // Modes take long to choose: smaller ones are tried once.
     const bool isPressed =
         isWaiting(times) ||

@@ -167,8 +167,9 @@ Status PlanWriter::place(plan::Plan &plan, const PlanChoice &choice) const {
     if (program.dynamicBytes > limit)
       return Status::resourceExhausted(formatText(
           "this mini-batch needs %s beside parameters on rank %d, but there "
-          "are %s: use smaller micro-batches or more recomputation",
-          formatBytes(program.dynamicBytes), rank, formatBytes(limit)));
+          "are %s: use smaller micro-batches%s or more recomputation",
+          formatBytes(program.dynamicBytes), rank, formatBytes(limit),
+          choice.slices.any() ? ", other slices" : ""));
   }
   return Status::ok();
 }

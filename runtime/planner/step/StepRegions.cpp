@@ -34,8 +34,11 @@ private:
   /// runs choose where there is room for that: no sample is refused or shortened.
   PlanOptions smallestOptions(const PlannedGraph &graph) const {
     PlanOptions options = widestOptions(graph);
-    if (graph.isSizeOpen && options.longestSample > 0)
+    if (graph.isSizeOpen && options.longestSample > 0) {
       options.maxTokensPerMicroBatch = options.longestSample;
+      options.slices =
+          options.slices.within(options.longestSample, options.longestSample);
+    }
     return options;
   }
   /// Of the rank's arena that is largest, with `dynamic` bytes for plans by rank.

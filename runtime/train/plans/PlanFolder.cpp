@@ -12,6 +12,7 @@
 #include "runtime/plan/program/PlanFile.h"
 
 #include <filesystem>
+#include <set>
 
 namespace dyna {
 namespace {
@@ -49,13 +50,15 @@ void Amount::add(const plan::Phase &phase,
     return place >= 0 && place < static_cast<int64_t>(list.size()) ? list[place]
                                                                    : -1;
   };
+  std::set<int64_t> different; // a sample in slices has several segments
   for (const plan::MicroBatch &microBatch : phase.plan.microBatches)
     for (const plan::Segment &segment : microBatch.segments) {
-      ++samples;
+      different.insert(segment.sample);
       tokens += segment.length;
       const int64_t length = at(lengths, at(phase.samples, segment.sample));
       holdsSamples &= segment.length >= length;
     }
+  samples += static_cast<int64_t>(different.size());
 }
 
 bool updates(const plan::Plan &plan) {

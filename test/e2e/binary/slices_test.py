@@ -14,6 +14,10 @@ class SlicesTest(slices.SlicesTest):
     def test_numbers_are_those_of_whole_samples(self):
         self.assert_equal_sliced(slices.cover(slices.SlicedCase))
 
+    def test_types_that_round_stay_near(self):
+        for family, compute_type in (("gpt2", "f32"), ("llama", "bf16")):
+            self.assert_near_in_type(family, compute_type, slices.typed_cases(family))
+
     def test_slices_are_in_the_plan(self):
         """More micro-batches run than without slices, and runs repeat bitwise."""
         case = strategies.Case("gpt2", 1, 1, 2, 0, 0, "none")
@@ -49,6 +53,66 @@ class SlicesTest(slices.SlicesTest):
                 self.assertEqual(sent[0], sent[1])
 
 
+class PlansTest(common.BinaryTest):
+    """Plans of slices are files too. Edits that break the order of a sample's tokens are refused before training."""
+
+    FLAGS = ("--strategy=dp=1,tp=1,pp=2", "--pipeline=1f1b", "--slices=4", "--tokens-per-micro-batch=64")
+    SEGMENT = re.compile(r"sample (\d+)(?: begin (\d+))? length (\d+)")
+
+    def setUp(self):
+        super().setUp()
+        self.program = common.binary("gpt2", "f64")
+        self.good = self.folder / "good"
+        self.made = self.train(self.program, "made", *self.FLAGS, f"--dump-plans={self.good}", steps=1)
+        text = common.succeed([common.DYNA_TRANSLATE, "--plan-to-mlir", self.good / "step-1.plan"])
+        self.lines = text.splitlines()
+        # Micro-batches that are one slice, neither the first nor the last of a sample.
+        self.inner = [number for number, line in enumerate(self.lines)
+                      if "micro_batch replica" in line and len(found := self.SEGMENT.findall(line)) == 1 and found[0][1]]
+
+    def refused(self, name, changes):
+        folder = self.folder / name
+        folder.mkdir()
+        lines = [changes.get(number, line) for number, line in enumerate(self.lines)]
+        source = folder / "plan.mlir"
+        source.write_text("\n".join(lines) + "\n")
+        common.succeed([common.DYNA_TRANSLATE, "--mlir-to-plan", source, "-o", folder / "step-1.plan"])
+        metrics = folder / "metrics.jsonl"
+        done = common.run(common.training(self.program, self.corpus, *self.FLAGS, f"--plans={folder}",
+                                          f"--metrics={metrics}", steps=1))
+        self.assert_refused(done, "step-1.plan: ")
+        self.assertEqual(common.lines_of(metrics) if metrics.exists() else [], [])
+        return done.stderr
+
+    def changed(self, number, begin, length):
+        """The line of a slice, with numbers added."""
+        return self.SEGMENT.sub(
+            lambda found: f"sample {found[1]} begin {int(found[2]) + begin} length {int(found[3]) + length}",
+            self.lines[number])
+
+    def test_plans_run_again(self):
+        again = self.train(self.program, "again", *self.FLAGS, f"--plans={self.good}", steps=1)
+        for name in ("loss", "gradient_norm"):
+            self.assertEqual(*([line[name] for line in common.lines_of(f"{stem}.jsonl")] for stem in (self.made, again)))
+
+    def test_gaps_and_overlaps(self):
+        number = self.inner[0]
+        self.assertIn("a plan for", self.refused("shorter", {number: self.changed(number, 0, -1)}))
+        self.assertIn("a plan for", self.refused("longer", {number: self.changed(number, -1, 1)}))
+        # As many tokens as the mini-batch has.
+        for name, change in (("later", (1, 0)), ("earlier", (-1, 0)), ("far", (1 << 40, 0))):
+            self.assertIn("(P2)", self.refused(name, {number: self.changed(number, *change)}))
+
+    def test_other_orders(self):
+        """Two slices of a sample change places: none of the programs runs in order of tokens any more."""
+        pairs = [(one, other) for one, other in zip(self.inner, self.inner[1:])
+                 if self.SEGMENT.findall(self.lines[one])[0][0] == self.SEGMENT.findall(self.lines[other])[0][0]]
+        self.assertTrue(pairs)
+        one, other = pairs[0]
+        self.assertRegex(self.refused("swapped", {one: self.lines[other], other: self.lines[one]}), r"\(P\d+\)")
+        self.assertIn("(P2)", self.refused("doubled", {other: self.changed(one, 0, 0)}))
+
+
 class BadInputTest(common.BinaryTest):
     def refused(self, *flags, program=None):
         done = common.run(common.training(program or common.binary("gpt2"), common.corpus(common.WORK / "corpus"), *flags))
@@ -61,6 +125,37 @@ class BadInputTest(common.BinaryTest):
 
     def test_more_slices_than_tokens(self):
         self.assertIn("asks for 5000 slices, but a micro-batch has", self.refused("--slices=5000"))
+        for policy in ("uniform", "seq1f1b"):
+            self.assertIn("asks for 65 slices, but a micro-batch has 64 tokens at most",
+                          self.refused(f"--slices={policy}:65", "--tokens-per-micro-batch=64"))
+        self.assertIn("asks for chunks of 65 tokens, but micro-batches of several samples have 64 at most",
+                      self.refused("--slices=chunkflow:65", "--tokens-per-micro-batch=64"))
+
+    def test_lists_that_do_not_add_up(self):
+        """The last slice repeats, so a list adds up if there are tokens for all slices before it."""
+        for text, first, tokens in (("64+1", "1 has", 64), ("200+1+1", "1 has", 200), ("30+30+4+1", "3 have", 64),
+                                    ("16777216+16777216", "1 has", 16777216)):
+            self.assertIn(f"a micro-batch has 64 tokens at most, and the first {first} {tokens}",
+                          self.refused(f"--slices={text}", "--tokens-per-micro-batch=64"))
+        common.succeed(common.training(common.binary("gpt2"), self.corpus, "--slices=63+1",
+                                       "--tokens-per-micro-batch=64", steps=1))
+
+    def test_keys_beyond_the_limit(self):
+        """The message says bytes, and what is enough; a run with that much trains."""
+        run = ("--slices=8", "--strategy=dp=1,tp=1,pp=2", "--pipeline=1f1b")
+        said = self.refused(*run, "--rank-memory=200K")
+        self.assertRegex(said, r"a rank may take 200\.0 KiB, but rank \d needs [\d.]+ [KM]iB at least")
+        enough = int(re.search(r"--rank-memory (\d+) is enough", said)[1])
+        whole = self.refused("--slices=none", *run[1:], "--rank-memory=200K")
+        # Keys and values of slices take more than whole samples do.
+        self.assertGreater(enough, int(re.search(r"--rank-memory (\d+) is enough", whole)[1]))
+        common.succeed(common.training(common.binary("gpt2"), self.corpus, *run, f"--rank-memory={enough}", steps=1))
+
+    def test_small_chunks(self):
+        """Rows of each chunk are rounded up; memory is taken for that."""
+        for tokens in (1, 5, 31):
+            common.succeed(common.training(common.binary("gpt2"), self.corpus, f"--slices=chunkflow:{tokens}",
+                                           "--strategy=dp=1,tp=1,pp=2", "--pipeline=1f1b", steps=1))
 
     def test_padded_micro_batches(self):
         self.assertIn("padded", self.refused("--slices=2", "--micro-batches=padded"))

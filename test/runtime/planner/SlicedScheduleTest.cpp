@@ -64,6 +64,42 @@ TEST(SliceChoiceTest, TheLargestSliceIsABound) {
   }
 }
 
+/// A choice is refused exactly if a micro-batch of the largest size has too few tokens
+/// for all that it says. `within` changes no other choice.
+TEST(SliceChoiceTest, MicroBatchesHaveTokensForAllSlices) {
+  int refused = 0;
+  for (const char *text :
+       {"1", "2", "5", "9", "1+1", "4+1", "1+2+3", "5+5+1", "16777216+1",
+        "exact", "uniform:6", "seq1f1b:3", "chunkflow:4", "auto"})
+    for (int64_t longest = 1; longest <= 12; ++longest)
+      for (int64_t joined = 1; joined <= longest; ++joined) {
+        SCOPED_TRACE(testing::Message()
+                     << text << ", " << joined << " of " << longest);
+        const SliceChoice choice = choiceOf(text);
+        int64_t needed = 1;
+        if (choice.policy == SlicePolicy::None)
+          needed = std::max<int64_t>(choice.count, 1);
+        else if (choice.policy != SlicePolicy::Chunks)
+          needed = std::max<int64_t>(choice.number, 1);
+        for (size_t i = 0; i + 1 < choice.lengths.size(); ++i)
+          needed += choice.lengths[i];
+        bool fits = needed <= longest;
+        if (choice.policy == SlicePolicy::Chunks)
+          fits = choice.number <= joined;
+        EXPECT_EQ(choice.check(joined, longest).isOk(), fits);
+        refused += !fits;
+        const SliceChoice within = choice.within(joined, longest);
+        EXPECT_TRUE(within.check(joined, longest).isOk());
+        if (fits) {
+          EXPECT_EQ(describeSlices(within), describeSlices(choice));
+          EXPECT_EQ(within.cut(longest), choice.cut(longest));
+        }
+        if (choice.isFixed() && within.isFixed())
+          EXPECT_LE(within.largest(longest), longest);
+      }
+  EXPECT_GT(refused, 100);
+}
+
 TEST(SliceChoiceTest, OtherTextsAreRefused) {
   for (const char *text :
        {"", "0", "-1", "2+0", "+", "1+", "x", "1.5", "0x4",

@@ -224,9 +224,10 @@ void CompiledModel::call(size_t index, Role role, MicroBatch *micro,
   dyna_saved saved = {};
   if (micro) {
     auto tokens = static_cast<int64_t>(micro->samples.size());
-    int64_t longest = 0, pairs = 0, causalPairs = 0;
+    int64_t longest = 0, longestKey = 0, pairs = 0, causalPairs = 0;
     for (const dyna_segment &segment : micro->segments) {
       longest = std::max(longest, segment.q_len);
+      longestKey = std::max(longestKey, segment.kv_len);
       pairs += dyna_visible_pairs(&segment, 0);
       causalPairs += dyna_visible_pairs(&segment, 1);
     }
@@ -239,13 +240,13 @@ void CompiledModel::call(size_t index, Role role, MicroBatch *micro,
         micro->samples.data(),
         micro->positions.data(),
         longest,
-        longest,
+        longestKey,
         llvm::count_if(batch.targets,
                        [&](int32_t target) { return target != batch.ignored; }),
         pairs,
         causalPairs,
-        /*keys_are_queries=*/1,
-        /*stored=*/0,
+        /*keys_are_queries=*/batch.stored == 0,
+        batch.stored,
         nullptr,
         {},
         {},
@@ -258,8 +259,16 @@ void CompiledModel::call(size_t index, Role role, MicroBatch *micro,
       segments.target_rows = micro->targetRows.data();
     if (!micro->saved.empty()) {
       Saved &blocks = micro->saved[index];
-      saved = {blocks.input.data(), blocks.products.data(),
-               blocks.elementwise.data(), blocks.deferred.data(), nullptr};
+      saved = {blocks.input.data(),
+               blocks.products.data(),
+               blocks.elementwise.data(),
+               blocks.deferred.data(),
+               nullptr,
+               nullptr};
+    }
+    if (batch.stored > 0) {
+      saved.keys = stores[index].keys.data();
+      saved.key_gradients = stores[index].gradients.data();
     }
   }
   Slab workspace(
@@ -284,6 +293,9 @@ void CompiledModel::checkGuards(const MicroBatch &micro,
          {&saved.input, &saved.products, &saved.elementwise, &saved.deferred})
       if (!block->guardsAreIntact())
         failure = where + " wrote outside of its saved tiers";
+  for (const Store &store : stores)
+    if (!store.keys.guardsAreIntact() || !store.gradients.guardsAreIntact())
+      failure = where + " wrote outside of the store";
   for (const auto &[name, state] : states)
     for (const Slab *block :
          {&state.parameter, &state.gradient, &state.master, &state.m, &state.v})
@@ -357,10 +369,56 @@ double CompiledModel::runForward(MicroBatch &micro, Role role) {
   return loss;
 }
 
-double CompiledModel::evaluate(const Batch &batch) {
-  MicroBatch micro;
-  prepare(micro, batch, /*saves=*/false);
-  return runForward(micro, Role::Evaluate);
+double CompiledModel::evaluate(const std::vector<Batch> &batches) {
+  takeStores(batches);
+  double loss = 0;
+  for (const Batch &batch : batches) {
+    MicroBatch micro;
+    prepare(micro, batch, /*saves=*/false);
+    loss += runForward(micro, Role::Evaluate);
+  }
+  return loss;
+}
+
+/// Rows that no slice has written hold no numbers. Sums begin with zeros.
+void CompiledModel::takeStores(const std::vector<Batch> &batches) {
+  int64_t rows = 0;
+  for (const Batch &batch : batches)
+    rows = std::max(rows, batch.stored);
+  stores.clear();
+  for (const Call &call : calls) {
+    if (rows == 0)
+      return;
+    const CompiledLayer &layer = program.layer(call.kind);
+    stores.push_back(
+        {Slab(rows * layer.keyRowBytes), Slab(rows * layer.gradientRowBytes)});
+    stores.back().gradients.clear();
+  }
+}
+
+std::vector<std::string> CompiledModel::storedKeys() const {
+  std::vector<std::string> all;
+  for (const Store &store : stores)
+    all.emplace_back(static_cast<const char *>(store.keys.data()),
+                     static_cast<size_t>(store.keys.size()));
+  return all;
+}
+
+void CompiledModel::forget(Carry carry) {
+  const bool isGradient =
+      carry == Carry::KeyGradients || carry == Carry::ValueGradients;
+  for (size_t i = 0; i < stores.size(); ++i) {
+    const CompiledLayer &layer = program.layer(calls[i].kind);
+    auto parts = layer.carries.find(carry);
+    if (parts == layer.carries.end())
+      continue;
+    Slab &block = isGradient ? stores[i].gradients : stores[i].keys;
+    const int64_t row = isGradient ? layer.gradientRowBytes : layer.keyRowBytes;
+    auto *data = static_cast<char *>(block.data());
+    for (int64_t begin = 0; begin < block.size(); begin += row)
+      for (const auto &[first, size] : parts->second)
+        std::memset(data + begin + first, 0, static_cast<size_t>(size));
+  }
 }
 
 /// Fills again what this mode does not keep.
@@ -404,20 +462,41 @@ void CompiledModel::runBackward(MicroBatch &micro, const StepOptions &options) {
 
 double CompiledModel::train(const std::vector<Batch> &batches,
                             const StepOptions &options,
-                            std::vector<Tensor> &activations) {
+                            std::vector<std::vector<Tensor>> &activations) {
   std::vector<MicroBatch> micros(batches.size());
+  std::vector<std::vector<std::string>> keys; // that batches saw
   double loss = 0;
+  activations.clear();
+  takeStores(batches);
   for (size_t b = 0; b < batches.size(); ++b) {
+    if (options.lost)
+      forget(*options.lost);
     prepare(micros[b], batches[b], /*saves=*/true);
     loss += runForward(micros[b], Role::Forward);
+    keys.push_back(storedKeys());
+    auto tokens = static_cast<int64_t>(micros[b].samples.size());
+    std::vector<Tensor> &results = activations.emplace_back();
+    for (size_t i = 1; i < calls.size() && degree.empty(); ++i)
+      results.push_back(load({tokens, calls[i - 1].outputWidth}, element,
+                             micros[b].saved[i].input));
   }
-  activations.clear();
-  auto tokens = static_cast<int64_t>(micros[0].samples.size());
-  for (size_t i = 1; i < calls.size() && degree.empty(); ++i)
-    activations.push_back(load({tokens, calls[i - 1].outputWidth}, element,
-                               micros[0].saved[i].input));
-  for (MicroBatch &micro : micros)
-    runBackward(micro, options);
+  for (size_t b = batches.size(); b-- > 0;) {
+    // Backward reads the keys that forward read.
+    for (size_t i = 0; options.lost && i < stores.size(); ++i)
+      std::memcpy(stores[i].keys.data(), keys[b][i].data(), keys[b][i].size());
+    runBackward(micros[b], options);
+    if (options.lost)
+      forget(*options.lost);
+  }
+  return loss;
+}
+
+double CompiledModel::train(const std::vector<Batch> &batches,
+                            const StepOptions &options,
+                            std::vector<Tensor> &activations) {
+  std::vector<std::vector<Tensor>> all;
+  const double loss = train(batches, options, all);
+  activations = std::move(all.front());
   return loss;
 }
 

@@ -15,6 +15,8 @@
 #include "test/reference/CompiledProgram.h"
 #include "test/reference/Evaluator.h"
 
+#include <optional>
+
 namespace mlir::dyna::reference {
 
 /// Aligned bytes between guard zones.
@@ -51,6 +53,8 @@ struct StepOptions {
   Recompute recompute = Recompute::None;
   /// backward_input of all layers, then backward_weight of all.
   bool splitBackward = false;
+  /// What no slice finds of the others: a fault that tests have to see.
+  std::optional<Carry> lost = {};
 };
 
 class CompiledModel {
@@ -69,14 +73,20 @@ public:
   }
   NamedTensors masters() const;
 
-  /// The sum of token losses, by the `evaluate` role.
-  double evaluate(const Batch &batch);
+  /// The sum of token losses, by the `evaluate` role. Slices pass in the order of the
+  /// batches.
+  double evaluate(const std::vector<Batch> &batches);
+  double evaluate(const Batch &batch) { return evaluate(std::vector{batch}); }
 
   /// Forward of all batches, then backward of all: gradients are accumulated
   /// and losses summed. `activations[i]` gets the result of call i for the
   /// first batch (not at a tensor degree, where ranks may have parts of them).
+  /// Slices pass forward in the order of the batches, and backward in reverse.
   double train(const std::vector<Batch> &batches, const StepOptions &options,
                std::vector<Tensor> &activations);
+  /// The same with the results of each batch.
+  double train(const std::vector<Batch> &batches, const StepOptions &options,
+               std::vector<std::vector<Tensor>> &activations);
   NamedTensors gradients() const {
     return loadAll(&State::gradient, program.gradientElement());
   }
@@ -108,6 +118,10 @@ private:
   struct Saved {
     Slab input, products, elementwise, deferred;
   };
+  /// Keys of the slices that one layer call sees, and sums of their gradients.
+  struct Store {
+    Slab keys, gradients;
+  };
   /// Rows by what they have in common.
   struct Runs {
     template <typename Key> void fill(const std::vector<Key> &keys);
@@ -129,6 +143,11 @@ private:
     return needsCast() ? state.master : state.parameter;
   }
   bool needsCast() const { return element != accumulator; }
+  void takeStores(const std::vector<Batch> &batches);
+  /// The bytes of the stores' keys, by call.
+  std::vector<std::string> storedKeys() const;
+  /// Sets what slices have handed on so far to zeros.
+  void forget(Carry carry);
   void prepare(MicroBatch &micro, const Batch &batch, bool saves);
   void call(size_t index, Role role, MicroBatch *micro,
             const std::vector<dyna_tensor> &params,
@@ -150,6 +169,7 @@ private:
   std::string degree;
   std::vector<Call> calls;
   std::map<std::string, State> states;
+  std::vector<Store> stores; ///< by call; none without slices
 };
 
 } // namespace mlir::dyna::reference

@@ -13,6 +13,7 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "passes/Pipelines.h"
+#include "passes/memory/KeyStore.h"
 #include "passes/memory/Target.h"
 #include "runtime/abi/Collectives.h"
 #include "runtime/abi/Kernels.h"
@@ -20,6 +21,8 @@
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/TargetSelect.h"
+
+#include <set>
 
 using namespace mlir;
 using namespace mlir::dyna;
@@ -44,6 +47,39 @@ bool CompiledProgram::readMemory(ModuleOp module) {
     PlaceAttr workspace = function.getWorkspaceAttr();
     layers[function.getLayer().str()].functions[function.getRole()] = {
         nullptr, workspace ? workspace.getOffset() : LinearBytes()};
+  }
+  return true;
+}
+
+/// Finds where the attentions of each layer have their keys, values and gradients.
+bool CompiledProgram::readStores(ModuleOp module) {
+  std::set<std::pair<std::string, int64_t>> seen;
+  for (FunctionOp function : module.getOps<FunctionOp>()) {
+    const std::string name = function.getLayer().str();
+    FailureOr<KeyStore> store = KeyStore::create(module, name);
+    if (failed(store))
+      return false;
+    CompiledLayer &layer = layers[name];
+    layer.keyRowBytes = store->getRowBytes();
+    layer.gradientRowBytes = store->getGradientRowBytes();
+    function.walk([&](AttentionOp op) {
+      const auto number = static_cast<int64_t>(op.getNumber());
+      if (!seen.insert({name, number}).second)
+        return;
+      const KeyStore::Columns columns = store->columnsOf(number);
+      const int64_t element = layer.keyRowBytes / store->getStride();
+      const int64_t sum = layer.gradientRowBytes / store->getGradientStride();
+      const int64_t heads = op.getKvHeads();
+      const int64_t width = element * heads * op.getHeadDim();
+      const int64_t wide = sum * heads * dyna_padded_head_dim(op.getHeadDim());
+      auto add = [&](Carry carry, int64_t begin, int64_t size) {
+        layer.carries[carry].push_back({begin, size});
+      };
+      add(Carry::Keys, element * columns.keys, width);
+      add(Carry::Values, element * columns.values, width);
+      add(Carry::KeyGradients, sum * columns.keyGradients, wide);
+      add(Carry::ValueGradients, sum * columns.valueGradients, wide);
+    });
   }
   return true;
 }
@@ -153,7 +189,8 @@ CompiledProgram::compile(ModuleOp module, const CompileOptions &options) {
   MemoryPhaseOptions memory;
   memory.target = options.emulated ? "cuda" : "cpu";
   buildMemoryPhase(phases, memory);
-  if (failed(phases.run(*copy)) || !program->readMemory(*copy))
+  if (failed(phases.run(*copy)) || !program->readMemory(*copy) ||
+      !program->readStores(*copy))
     return nullptr;
   program->tables = targetOf(*copy).batchTables;
 

@@ -32,9 +32,19 @@ struct CompiledFunction {
   LinearBytes workspace;
 };
 
+/// What slices hand on in a store: keys and values to later slices, and their gradients
+/// to earlier ones.
+enum class Carry { Keys, Values, KeyGradients, ValueGradients };
+constexpr Carry allCarries[] = {Carry::Keys, Carry::Values, Carry::KeyGradients,
+                                Carry::ValueGradients};
+
 struct CompiledLayer {
   /// Of the tiers saved_input, products, elementwise, deferred.
   LinearBytes tiers[4];
+  /// Bytes of a token in the store of keys and in that of their gradients.
+  int64_t keyRowBytes = 0, gradientRowBytes = 0;
+  /// First byte and size of each attention's part of such a row.
+  std::map<Carry, std::vector<std::pair<int64_t, int64_t>>> carries;
   std::map<Role, CompiledFunction> functions;
 };
 
@@ -70,6 +80,7 @@ private:
   CompiledProgram();
 
   bool readMemory(ModuleOp module);
+  bool readStores(ModuleOp module);
   bool translate(ModuleOp module);
 
   std::unique_ptr<llvm::orc::LLJIT> jit;

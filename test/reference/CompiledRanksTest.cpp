@@ -21,6 +21,7 @@
 #include "test/reference/LayerRun.h"
 #include "test/reference/RandomModule.h"
 #include "test/reference/ReadModel.h"
+#include "test/reference/SliceBatch.h"
 #include "test/reference/Tolerances.h"
 #include "test/runtime/device/TestDevice.h"
 #include "gtest/gtest.h"
@@ -43,6 +44,7 @@ struct Case {
   CompiledTolerances tolerances;
   StepOptions step;
   bool emulated = false; ///< kernels of a GPU, on the processor
+  bool sliced = false;   ///< ranks have slices, and one rank whole samples
 };
 
 void PrintTo(const Case &test, std::ostream *stream) { *stream << test.name; }
@@ -74,14 +76,15 @@ protected:
   /// The layouts of local layers, and the groups; null if that fails.
   OwningOpRef<ModuleOp> distribute(ModuleOp module);
   ::dyna::Status runStep(CompiledModel &model, const NamedTensors &masters,
-                         Step &step);
+                         const std::vector<Batch> &batches, Step &step);
   ::dyna::Status runRank(::dyna::Transport &transport,
                          const CompiledProgram &program, ModuleOp local,
                          const NamedTensors &masters, Step &step);
 
   MLIRContext mlirContext;
   Type element;
-  std::vector<Batch> batches;
+  /// The step's micro-batches of whole samples, and those of the ranks.
+  std::vector<Batch> batches, rankBatches;
 };
 
 /// A context on a device of one thread.
@@ -134,10 +137,11 @@ OwningOpRef<ModuleOp> CompiledRanksTest::distribute(ModuleOp module) {
 
 ::dyna::Status CompiledRanksTest::runStep(CompiledModel &model,
                                           const NamedTensors &masters,
+                                          const std::vector<Batch> &batches,
                                           Step &step) {
   model.setMasters(masters);
   std::vector<Tensor> activations;
-  step.evaluation = model.evaluate(batches[0]);
+  step.evaluation = model.evaluate(batches);
   step.loss = model.train(batches, GetParam().step, activations);
   step.gradients = model.gradients();
   return model.failure.empty() ? ::dyna::Status::ok()
@@ -182,7 +186,7 @@ OwningOpRef<ModuleOp> CompiledRanksTest::distribute(ModuleOp module) {
                 });
   CompiledModel model(program, *local.getOps<ModelOp>().begin(), element,
                       rank.context, degree());
-  return runStep(model, parts, step);
+  return runStep(model, parts, rankBatches, step);
 }
 
 TEST_P(CompiledRanksTest, EqualsOneRank) {
@@ -200,12 +204,19 @@ TEST_P(CompiledRanksTest, EqualsOneRank) {
   ModelOp model = *module->getOps<ModelOp>().begin();
   for (int i = 0; i < 3; ++i)
     batches.push_back(makeRandomBatch(model, /*seed=*/11, i));
+  rankBatches = batches;
+  if (test.sliced) {
+    batches = {makeBatch(model, {37, 1, 20, 9, 2}, /*seed=*/11)};
+    SlicedBatch sliced = sliceBatch(batches[0], /*seed=*/11);
+    ASSERT_GT(sliced.parts[0].stored, 0);
+    rankBatches = std::move(sliced.parts);
+  }
   NamedTensors masters = initialParameters(*module, /*seed=*/3);
 
   Rank alone;
   CompiledModel whole(*program, model, element, alone.context);
   Step wanted;
-  ::dyna::Status status = runStep(whole, masters, wanted);
+  ::dyna::Status status = runStep(whole, masters, batches, wanted);
   ASSERT_TRUE(status.isOk()) << status.message();
 
   std::vector<Step> steps(static_cast<size_t>(test.ranks));
@@ -294,5 +305,42 @@ INSTANTIATE_TEST_SUITE_P(
              "f64",
              f64Tolerances,
              {Recompute::Full, false},
+             true},
+        // Slices: each rank has its heads' keys in a store of its own.
+        Case{"SlicedGpt2Tp3SpF64",
+             gpt2,
+             3,
+             true,
+             "f64",
+             f64Tolerances,
+             {Recompute::Full, false},
+             false,
+             true},
+        Case{"SlicedLlamaTp4SpF64",
+             llama,
+             4,
+             true,
+             "f64",
+             f64Tolerances,
+             {Recompute::Selective, true},
+             false,
+             true},
+        Case{"SlicedLlamaTp2F32",
+             llama,
+             2,
+             false,
+             "f32",
+             f32Tolerances,
+             {},
+             false,
+             true},
+        Case{"SlicedLlamaTp2Bf16",
+             llama,
+             2,
+             false,
+             "bf16",
+             bf16Tolerances,
+             {},
+             false,
              true}),
     [](const testing::TestParamInfo<Case> &info) { return info.param.name; });

@@ -63,6 +63,9 @@ struct Batch {
   Ids targets;
   Segments segments;
   int64_t ignored = -1; ///< the target of rows that are not in the loss
+  /// Rows of the store that the slices of a bundle share; 0: all samples are whole.
+  /// The keys of slices are numbered behind those of the batch (runtime/abi/Abi.h).
+  int64_t stored = 0;
 };
 
 /// The sum of token losses. The context's `layer` is set call by call.

@@ -5,7 +5,7 @@
 // Samples pass attention in slices, forward in order and backward in reverse, with other
 // samples beside them. Results are those of naive attention over whole samples. The
 // store holds no numbers before a slice writes them, and its other columns stay as they
-// are.
+// are. If slices lose any one of what the store carries, results are far from those.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,6 +54,26 @@ struct Part {
   std::vector<dyna_segment> segments;
   std::vector<int64_t> rows; ///< of the whole problem, by row of the part
 };
+
+/// What slices hand on in a store. A test loses one of them: then each slice finds
+/// zeros in the columns that others have written.
+enum class Carry { None, Keys, Values, KeyGradients, ValueGradients };
+
+/// Largest distances from naive attention, over the largest elements.
+struct Distances {
+  double out = 0, dq = 0, dk = 0, dv = 0;
+};
+
+template <typename T>
+double distance(const std::vector<T> &actual, const Matrix &expected) {
+  double largest = 1e-3, error = 0;
+  for (double value : expected)
+    largest = std::fmax(largest, std::fabs(value));
+  for (size_t i = 0; i < expected.size(); ++i)
+    error =
+        std::fmax(error, std::fabs(naive::toDouble(actual[i]) - expected[i]));
+  return error / largest;
+}
 
 } // namespace
 
@@ -130,7 +150,30 @@ protected:
                 all.begin() + part.rows[i] * stride);
   }
 
+  /// Sets columns of all rows to zeros.
+  template <typename T>
+  void clearColumns(Buffer &data, int64_t stride, int64_t begin,
+                    int64_t count) {
+    std::vector<T> all = download<T>(data);
+    for (size_t i = 0; i < all.size(); ++i) {
+      const auto column = static_cast<int64_t>(i) % stride;
+      if (column >= begin && column < begin + count)
+        naive::fromDouble(0, all[i]);
+    }
+    const auto bytes = static_cast<int64_t>(all.size() * sizeof(T));
+    ASSERT_TRUE(
+        device->copyToDevice(*stream, data, 0, all.data(), bytes).isOk());
+    ASSERT_TRUE(device->synchronize(*stream, soon()).isOk());
+  }
+
   template <typename T> void check(const SliceCase &test) {
+    runSlices<T>(test, Carry::None, nullptr);
+  }
+
+  /// Runs the slices, and compares results with naive attention. A run that loses a
+  /// carry is not compared: `distances` gets how far its results are.
+  template <typename T>
+  void runSlices(const SliceCase &test, Carry lost, Distances *distances) {
     using F = Functions<T>;
     using Sum = typename F::Sum;
     SCOPED_TRACE(test.name);
@@ -227,11 +270,28 @@ protected:
       putRows(download<T>(*dkData), part, p.kStride, dk);
       putRows(download<T>(*dvData), part, p.vStride, dv);
     };
-    for (const Part &part : problem.parts)
+    std::vector<std::vector<T>> seen; // the keys that forward had
+    for (const Part &part : problem.parts) {
+      if (lost == Carry::Keys)
+        clearColumns<T>(*keys, store.stride, store.k_column, width);
+      if (lost == Carry::Values)
+        clearColumns<T>(*keys, store.stride, store.v_column, width);
       run(part, true);
-    for (auto part = problem.parts.rbegin(); part != problem.parts.rend();
-         ++part)
-      run(*part, false);
+      seen.push_back(download<T>(*keys));
+    }
+    for (size_t i = problem.parts.size(); i-- > 0;) {
+      if (lost != Carry::None) {
+        keys = upload(seen[i]);
+        store.data = keys->data();
+      }
+      run(problem.parts[i], false);
+      if (lost == Carry::KeyGradients)
+        clearColumns<Sum>(*sums, store.gradient_stride, store.dk_column,
+                          padded);
+      if (lost == Carry::ValueGradients)
+        clearColumns<Sum>(*sums, store.gradient_stride, store.dv_column,
+                          padded);
+    }
 
     Matrix wideQ = naive::toDoubles(q), wideK = naive::toDoubles(k),
            wideV = naive::toDoubles(v), wideDout = naive::toDoubles(dout);
@@ -240,6 +300,11 @@ protected:
     naive::attention(p, wideQ, wideK, wideV, wideOut, wideLse);
     naive::attentionGrad(p, wideQ, wideK, wideV, wideDout, wideDq, wideDk,
                          wideDv);
+    if (distances) {
+      *distances = {distance(out, wideOut), distance(dq, wideDq),
+                    distance(dk, wideDk), distance(dv, wideDv)};
+      return;
+    }
     expectNear(out, wideOut, tolerance<T>(), "out");
     expectNear(lse, wideLse, 2 * tolerance<Sum>(), "lse");
     expectNear(dq, wideDq, 2 * tolerance<T>(), "dq");
@@ -412,6 +477,40 @@ TEST_P(SliceConformance, RandomCuts) {
     }
     check<double>(test);
   }
+}
+
+/// Each carry of the store is needed: without it, results are at least four tolerances
+/// away.
+TEST_P(SliceConformance, LostCarriesAreSeen) {
+  auto check = [&](auto element) {
+    using T = decltype(element);
+    const double far = 4 * 2 * tolerance<T>();
+    for (const SliceCase &test :
+         {SliceCase{"uneven", {{1, 70, 3, 30}}, 2, 1, 32},
+          SliceCase{
+              "besideWhole", {{20, 17}, {50}, {1}, {34, 35}}, 4, 2, 16}}) {
+      SCOPED_TRACE(test.name);
+      Distances none, keys, values, keyGradients, valueGradients;
+      runSlices<T>(test, Carry::None, &none);
+      EXPECT_LE(std::max({none.out, none.dq, none.dk, none.dv}),
+                2 * tolerance<T>());
+      runSlices<T>(test, Carry::Keys, &keys);
+      EXPECT_GT(keys.out, far);
+      EXPECT_GT(keys.dq, far);
+      runSlices<T>(test, Carry::Values, &values);
+      EXPECT_GT(values.out, far);
+      EXPECT_GT(values.dq, far);
+      runSlices<T>(test, Carry::KeyGradients, &keyGradients);
+      EXPECT_GT(keyGradients.dk, far);
+      EXPECT_EQ(keyGradients.dv, none.dv);
+      runSlices<T>(test, Carry::ValueGradients, &valueGradients);
+      EXPECT_GT(valueGradients.dv, far);
+      EXPECT_EQ(valueGradients.dk, none.dk);
+    }
+  };
+  check(float());
+  check(double());
+  check(Bf16());
 }
 
 TEST_P(SliceConformance, RowsThatNobodySeesAreNotTouched) {

@@ -37,6 +37,38 @@ class EqualityTest(switches.SwitchesTest):
         self.assertLess(len(cover), len(cases) / 3)
         self.assert_equal_numbers(cover)
 
+    def test_slices_stay_within_their_strategies(self):
+        """Each strategy slices its own samples, or one of two does: the numbers are those of whole samples on one rank."""
+        for family, graphs in (("gpt2", (C, A)), ("gpt2", (A, B)), ("llama", (B, A._replace(recompute="full", zero=1)))):
+            case = Case(family, graphs)
+            self.reference(family)
+            # No sample of the first range is longer than a chunk of 20 tokens.
+            for number, (slices, expected) in enumerate((("chunkflow:20", [False, True]), ("3+2", [True, True]))):
+                with self.subTest(case=case.label, slices=slices):
+                    plans = self.runs / f"sliced-{case.label}-{number}"
+                    self.assertIsNone(self.run_and_compare(case, flags=[f"--slices={slices}", f"--dump-plans={plans}"]))
+                    self.assertEqual(self.sliced_graphs(case, plans), expected)
+
+    def sliced_graphs(self, case, plans):
+        """Whether a slice is in any step's phase of each graph. The parts of a sample are in one phase, and complete."""
+        found = [False] * len(case.graphs)
+        for step in range(1, strategies.STEPS + 1):
+            text = common.succeed([common.DYNA_TRANSLATE, "--plan-to-mlir", plans / f"step-{step}.plan"])
+            phases = text.split("exec.plan @")[1:]
+            self.assertGreaterEqual(len(phases), len(case.graphs) - 1)
+            for phase in phases:
+                strategy = re.search(r'strategy "([^"]*)"', phase).group(1)
+                own = [index for index, graph in enumerate(case.graphs)
+                       if strategy.startswith(f"dp={graph.dp},tp={graph.tp},pp={graph.pp}")]
+                self.assertEqual(len(own), 1, strategy)
+                parts = re.findall(r"sample (\d+)(?: begin (\d+))? length (\d+)", phase)
+                ends = dict.fromkeys(sample for sample, _, _ in parts)
+                for sample, begin, length in sorted(parts, key=lambda part: int(part[1] or 0)):
+                    self.assertEqual(ends[sample] or 0, int(begin or 0), f"sample {sample} has a gap")
+                    ends[sample] = int(begin or 0) + int(length)
+                found[own[0]] |= len(parts) > len(ends)
+        return found
+
     def test_the_same_bits_every_time(self):
         case = Case("gpt2", (A, B, C))
         stems = [self.runs / f"again-{turn}" for turn in range(2)]

@@ -45,6 +45,7 @@ private:
   int checkLibraries();
   int readInstructionSets();
   int checkPlanning();
+  int checkRangedWords();
   int checkSearch();
   int checkRanges();
   int checkTarget();
@@ -153,20 +154,35 @@ int OptionsCheck::readStrategies() {
   return 0;
 }
 
+/// Refuses words that ranges exclude, and those that are about ranges alone.
+int OptionsCheck::checkRangedWords() {
+  for (const auto &[name, text] : options.planWords) {
+    if (name == "merge-ranges" && options.ranges.empty())
+      return usageError("--merge-ranges is about --ranges: give these, too");
+    if (name != "micro-batches" || options.ranges.empty())
+      continue;
+    if (llvm::Error error = checkRangedBatching(text))
+      return usageError(llvm::toString(std::move(error)));
+  }
+  return 0;
+}
+
 /// Whether the flags for cuts and plans fit together; a bad file of costs is
 /// found before the work is done.
 int OptionsCheck::checkPlanning() {
   if (options.stopAfter == "plan" && options.lengths.empty())
     return usageError("--stop-after=plan needs --lengths, the tokens of each "
                       "sample, such as --lengths=30,5,40");
-  // --strategies search reads --tokens-per-batch, too.
-  for (const auto &[name, text] : options.planWords)
-    if (options.stopAfter != "plan" &&
-        !(searches() && name == "tokens-per-batch"))
-      return usageError(
-          "--" + llvm::Twine(name) + " goes with --stop-after=plan" +
-          (name == "tokens-per-batch" ? " or --strategies search" : "") +
-          ": a binary is told when it runs");
+  for (const auto &[name, text] : options.planWords) {
+    const bool isSearched = name == "tokens-per-batch" || name == "slices";
+    if (options.stopAfter != "plan" && !(searches() && isSearched))
+      return usageError("--" + llvm::Twine(name) +
+                        " goes with --stop-after=plan" +
+                        (isSearched ? " or --strategies search" : "") +
+                        ": a binary is told when it runs");
+  }
+  if (int code = checkRangedWords())
+    return code;
   if (options.stopAfter != "plan" && !searches() && !options.lengths.empty())
     return usageError("--lengths goes with --stop-after=plan or --strategies "
                       "search: a binary makes plans of its data");

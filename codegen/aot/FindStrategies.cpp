@@ -29,6 +29,9 @@ static StrategyChoice choiceOf(const DriverOptions &options) {
   choice.lengths = options.lengths;
   if (options.tokensPerBatch != 0)
     choice.tokensPerBatch = options.tokensPerBatch;
+  for (const auto &[name, text] : options.planWords)
+    if (name == "slices")
+      choice.slices = text;
   choice.tell = [](const std::string &next) {
     llvm::errs() << "search: " << next << '\n';
   };

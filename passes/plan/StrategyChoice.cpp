@@ -7,6 +7,7 @@
 #include "dialects/dyna/Dyna.h"
 #include "passes/plan/Passes.h"
 #include "runtime/base/Text.h"
+#include "runtime/planner/cut/batching/Batchings.h"
 #include "runtime/planner/estimate/LackingCosts.h"
 #include "runtime/planner/request/LengthRanges.h"
 #include "runtime/planner/search/ChooseStrategies.h"
@@ -62,6 +63,7 @@ mlir::dyna::chooseStrategies(ModuleOp module, const StrategyChoice &choice) {
   space.memoryBytes = table->device().memory_bytes();
   space.tokensPerStep = choice.tokensPerBatch;
   space.tell = choice.tell;
+  space.request.slices = choice.slices;
   auto costs = ::dyna::CostModel::create(*model, std::move(*table));
   if (!costs.isOk())
     return refuse(costs.status());
@@ -77,7 +79,11 @@ mlir::dyna::chooseStrategies(ModuleOp module, const StrategyChoice &choice) {
     return refuse(chosen.status());
   texts.strategies = chosen->strategies();
   texts.ranges = chosen->ranges();
-  texts.considered += chosen->table();
+  texts.considered += chosen->table(/*withFlags=*/false);
+  if (!choice.slices.empty())
+    texts.notes.push_back("the binary keeps strategies and ranges alone: run "
+                          "it with --slices " +
+                          choice.slices + ", for which they were found");
   if (std::string note = costs->describeOtherType(); !note.empty())
     texts.notes.push_back(std::move(note));
   if (std::string note = ::dyna::describeLackingMemory(*costs); !note.empty())
@@ -85,6 +91,13 @@ mlir::dyna::chooseStrategies(ModuleOp module, const StrategyChoice &choice) {
   for (std::string &note : ::dyna::describeLacking(*costs, chosen->chosen()))
     texts.notes.push_back(std::move(note));
   return texts;
+}
+
+llvm::Error mlir::dyna::checkRangedBatching(const std::string &name) {
+  const auto batching = ::dyna::findBatching(name);
+  const Status status =
+      batching.isOk() ? ::dyna::checkRanged(*batching) : batching.status();
+  return status.isOk() ? llvm::Error::success() : refuse(status);
 }
 
 llvm::Error mlir::dyna::checkRanges(const std::string &ranges,

@@ -27,6 +27,7 @@ struct StrategyChoice {
   int64_t ranks = 0;   ///< 0: all devices
   int64_t tokensPerBatch = ::dyna::defaultTokensPerBatch;
   std::vector<int64_t> lengths; ///< of samples, in tokens
+  std::string slices; ///< that runs will be asked for; empty: the default
   /// StrategySpace::tell.
   std::function<void(const std::string &next)> tell;
 };
@@ -54,6 +55,9 @@ llvm::Expected<ChosenTexts> chooseStrategies(ModuleOp module,
 /// ranks; what a run would refuse.
 llvm::Error checkRanges(const std::string &ranges,
                         ArrayRef<std::string> strategies);
+
+/// Fails if there is no such kind of micro-batches, or if ranges of lengths exclude it.
+llvm::Error checkRangedBatching(const std::string &name);
 
 } // namespace mlir::dyna
 

@@ -45,7 +45,7 @@ Status checkStrategies(const PlanFlags &flags) {
         "--tokens-per-micro-batch: without them it searches"));
     DYNA_RETURN_IF_ERROR(expectNone(
         {flags.pipeline, flags.microBatches, flags.inFlight,
-         flags.splitBackward, flags.slices},
+         flags.splitBackward},
         " does not go with --strategies search, which chooses it itself"));
     return expectNone({flags.strategy, flags.compare, flags.steps,
                        flags.simulate, flags.planTimes, flags.report,

@@ -18,6 +18,8 @@
 #include "tools/dyna-plan/SimulationFlag.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <set>
@@ -103,6 +105,7 @@ public:
     SizedSteps::Asked asked = SizedSteps::Asked::alone(request);
     asked.memoryBytes = costs_.table().device().memory_bytes();
     asked.longest = steps_.longest;
+    asked.onlyEstimates = true;
     std::vector<std::string> notes;
     DYNA_ASSIGN_OR_RETURN(auto sized,
                           SizedSteps::create(costs_, std::move(asked), notes));
@@ -202,6 +205,31 @@ void printFound(const FoundSingles &found, const Simulated &simulated,
                  << '\n';
 }
 
+bool anySlices(const std::vector<PlanRequest> &requests) {
+  return std::any_of(
+      requests.begin(), requests.end(), [](const PlanRequest &request) {
+        return !request.slices.empty() && request.slices != "none";
+      });
+}
+
+/// Estimates every strategy once for each word of --slices that a request has.
+StatusOr<std::vector<AloneEstimate>>
+estimateRequests(const Opened &opened, const std::vector<PlanRequest> &requests,
+                 const std::vector<int64_t> &lengths) {
+  std::vector<AloneEstimate> all;
+  std::set<std::string> known;
+  for (const PlanRequest &request : requests) {
+    if (!known.insert(request.slices).second)
+      continue;
+    StrategySpace space = opened.space;
+    space.request.slices = request.slices;
+    DYNA_ASSIGN_OR_RETURN(auto own,
+                          estimateSingles(*opened.costs, space, lengths));
+    std::move(own.begin(), own.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
 Status searchOne(const PlanFlags &flags, const Opened &opened,
                  const std::vector<int64_t> &lengths) {
   DYNA_ASSIGN_OR_RETURN(auto conditions, parseSimulation(flags.simulate));
@@ -221,13 +249,13 @@ Status searchOne(const PlanFlags &flags, const Opened &opened,
       flags.compare.getNumOccurrences() == 0 && !flags.microBatches.isGiven();
   space.searchesSizes = flags.tokensPerMicroBatch.empty();
   space.steps = static_cast<int64_t>(steps.samples.size());
-  space.screenedSteps = screenedSteps(space.steps, opened.space.tokensPerStep);
+  space.screenedSteps = screenedSteps(space.steps, opened.space.tokensPerStep,
+                                      anySlices(space.requests));
   space.isExhaustive = flags.exhaustive;
   std::vector<int64_t> counted = lengths;
   cutLengths(counted, positions);
-  DYNA_ASSIGN_OR_RETURN(
-      auto estimates,
-      estimateSingles(*opened.costs, opened.space, std::move(counted)));
+  DYNA_ASSIGN_OR_RETURN(auto estimates,
+                        estimateRequests(opened, space.requests, counted));
   Simulated simulated(*opened.costs, steps, conditions, flags);
   SayEvery pause;
   DYNA_ASSIGN_OR_RETURN(
@@ -282,6 +310,7 @@ int searchSets(const PlanFlags &flags, std::vector<int64_t> lengths) {
   opened->space.searchesFlags = true;
   opened->space.request.recompute = flags.values.recompute;
   opened->space.request.tokensPerMicroBatch = flags.values.tokensPerMicroBatch;
+  opened->space.request.slices = flags.values.slices;
   opened->space.tell = [](const std::string &next) {
     llvm::errs() << "search: " << next << '\n';
   };

@@ -60,7 +60,8 @@ struct Flags {
   WordFlag tokensPerMicroBatch{Word::TokensPerMicroBatch, category, forPlan};
   WordFlag inFlight{Word::InFlight, category, forPlan};
   WordFlag splitBackward{Word::SplitBackward, category, forPlan};
-  WordFlag slices{Word::Slices, category, forPlan};
+  WordFlag slices{Word::Slices, category,
+                  "for --stop-after=plan or --strategies search"};
   WordFlag recompute{Word::Recompute, category, forPlan};
   WordFlag pipeline{Word::Pipeline, category, forPlan};
   WordFlag rankMemory{Word::RankMemory, category, forPlan};

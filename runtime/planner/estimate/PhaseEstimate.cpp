@@ -13,14 +13,19 @@
 namespace dyna {
 namespace {
 
-/// Tokens of one of as many micro-batches as a pipeline holds, within its memory.
-int64_t tokensWithin(const ExecutableGraph &graph, const PlanOptions &options) {
-  int64_t most = options.maxTokensPerMicroBatch;
+/// Number of micro-batches that a pipeline holds.
+int64_t heldCount(const ExecutableGraph &graph, const PlanOptions &options) {
+  return graph.stages() > 1 ? graph.stages() : options.inFlight;
+}
+
+/// Returns the tokens of one of as many micro-batches as a pipeline holds, within its
+/// memory; `most` at most.
+int64_t tokensWithin(const ExecutableGraph &graph, const PlanOptions &options,
+                     int64_t most) {
   if (options.dynamicLimits.empty())
     return most;
   const HeldBytes held(graph, options);
-  const int64_t inFlight =
-      graph.stages() > 1 ? graph.stages() : options.inFlight;
+  const int64_t inFlight = heldCount(graph, options);
   int64_t fitting = 0;
   while (most - fitting > 1) {
     const int64_t middle = fitting + (most - fitting) / 2;
@@ -28,6 +33,16 @@ int64_t tokensWithin(const ExecutableGraph &graph, const PlanOptions &options) {
                                                               : most) = middle;
   }
   return std::max<int64_t>(fitting, 1);
+}
+
+/// Returns how the options cut slices, or none if there is nothing to cut.
+SliceChoice slicesOf(const ExecutableGraph &graph, const PlanOptions &options) {
+  if (graph.stages() == 1 || ruleOf(options.batching).pads)
+    return {};
+  for (const plan::LayerKind &kind : graph.model().manifest().kinds())
+    if (looksBehind(kind) || lacksKeyStore(kind))
+      return {};
+  return options.slices;
 }
 
 /// Of one stage, over all ranks that hold what it has.
@@ -110,7 +125,12 @@ PhaseEstimate::PhaseEstimate(const ExecutableGraph &graph,
                              const CostModel &costs, const PlanOptions &options,
                              std::shared_ptr<const StageTables> tables)
     : tables_(std::move(tables)), stages_(graph.stages()),
-      replicas_(graph.replicas()), mostTokens_(tokensWithin(graph, options)),
+      replicas_(graph.replicas()), slices_(slicesOf(graph, options)),
+      mostTokens_(tokensWithin(graph, options, options.maxTokensPerMicroBatch)),
+      heldTokens_(options.dynamicLimits.empty()
+                      ? 0
+                      : heldCount(graph, options) *
+                            tokensWithin(graph, options, options.mostTokens())),
       // Gradients come back the same way.
       messageSeconds_(2 * messageSeconds(graph, costs, 0)),
       messageSecondsPerToken_(
@@ -152,7 +172,6 @@ double PhaseEstimate::pipelineSeconds(const PhaseLengths &lengths,
   // Of samples one by one, fewer than fill all replicas the same, some have one
   // more than others.
   const double each = seconds * static_cast<double>(perReplica);
-  const double hidden = tables_->backward(0, mean);
   const double path = pathSeconds(mean);
   // With fewer at a time than stages, some always wait.
   const double waiting =
@@ -161,14 +180,82 @@ double PhaseEstimate::pipelineSeconds(const PhaseLengths &lengths,
           : 0;
   return std::max(
              {std::max(each, seconds) + path - seconds, longest, waiting}) +
-         std::max(lastReduction_, reductionSeconds_ - hidden);
+         reductionBehind(mean);
+}
+
+double PhaseEstimate::slicedPipeline(const PhaseLengths &lengths,
+                                     int64_t perReplica,
+                                     int64_t heldTokens) const {
+  const Load mean = meanOf(lengths.load, perReplica * replicas_);
+  const double seconds = tables_->slowest(mean);
+  const int64_t parts = (lengths.longest + mean.queries - 1) / mean.queries;
+  const double longest =
+      tables_->slowest(meanOf(loadOfSample(lengths.longest), parts)) *
+      static_cast<double>(parts);
+  const double fill = pathSeconds(mean) - seconds;
+  // All slices of a sample are kept until its last one has passed. With no room for
+  // slices of the next sample beside them, the pipeline runs empty behind each sample.
+  double refills = 0;
+  if (heldTokens > 0) {
+    const auto held = static_cast<double>(heldTokens);
+    const double beside = static_cast<double>((stages_ - 1) * mean.queries);
+    const double lacking = std::clamp(
+        (static_cast<double>(lengths.longest) + beside - held) / beside, 0.0,
+        1.0);
+    const double own = static_cast<double>(lengths.load.queries) /
+                       static_cast<double>(replicas_);
+    refills = lacking * std::max(0.0, own / held - 1);
+  }
+  return std::max(seconds * static_cast<double>(perReplica), longest) +
+         (1 + refills) * fill + reductionBehind(mean);
+}
+
+double PhaseEstimate::slicedSeconds(const PhaseLengths &lengths,
+                                    int64_t mostTokens,
+                                    int64_t heldTokens) const {
+  const int64_t tokens = (lengths.load.queries + replicas_ - 1) / replicas_;
+  const int64_t least = std::max<int64_t>(
+      1, (tokens + std::max(mostTokens, lengths.longest) - 1) /
+             std::max(mostTokens, lengths.longest));
+  if (slices_.policy == SlicePolicy::Chunks)
+    return slicedPipeline(
+        lengths,
+        std::max(least, (tokens + slices_.number - 1) / slices_.number),
+        heldTokens);
+  // Slices are not smaller than the rows that memory is rounded to.
+  const int64_t most = std::max(least, tokens / int64_t(DYNA_ROW_ALIGNMENT));
+  double best = std::numeric_limits<double>::infinity();
+  for (int64_t perReplica = least;;
+       perReplica += std::max<int64_t>(1, perReplica / 4)) {
+    perReplica = std::min(perReplica, most);
+    int64_t slices = perReplica;
+    if (slices_.isFixed())
+      slices *= static_cast<int64_t>(
+          slices_.cut((tokens + perReplica - 1) / perReplica).size());
+    else if (slices_.number > 0)
+      slices *= slices_.number;
+    best = std::min(best, slicedPipeline(lengths, slices, heldTokens));
+    if (perReplica == most)
+      return best;
+  }
 }
 
 double PhaseEstimate::seconds(const PhaseLengths &lengths, int64_t mostTokens,
-                              double inFlight) const {
-  const int64_t samples = lengths.load.segments;
-  if (samples == 0)
+                              double inFlight, int64_t heldTokens) const {
+  if (lengths.load.segments == 0)
     return 0;
+  if (!slices_.any() || lengths.load.queries == 0)
+    return wholeSeconds(lengths, mostTokens, inFlight);
+  const double sliced = slicedSeconds(lengths, mostTokens, heldTokens);
+  const bool mayBeWhole = !slices_.isFixed() && slices_.number == 0;
+  return mayBeWhole
+             ? std::min(sliced, wholeSeconds(lengths, mostTokens, inFlight))
+             : sliced;
+}
+
+double PhaseEstimate::wholeSeconds(const PhaseLengths &lengths,
+                                   int64_t mostTokens, double inFlight) const {
+  const int64_t samples = lengths.load.segments;
   const int64_t most = (samples + replicas_ - 1) / replicas_;
   const int64_t tokens = mostTokens * replicas_;
   const int64_t least =

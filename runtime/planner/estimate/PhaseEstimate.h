@@ -12,7 +12,13 @@
 //
 // which are the bounds of PipelineBounds.h for micro-batches that are equal but for
 // the longest sample; `n` is whatever makes this least, among numbers that keep
-// micro-batches within the options' tokens and memory. `reduction` is what of the
+// micro-batches within the options' tokens and memory. Slices of tokens are micro-batches
+// too, of which a long sample has several on one replica. With `w` seconds of the longest
+// sample's slices on the slowest stage,
+//
+//     max(n t / d, w) + path - t + reduction
+//
+// `reduction` is what of the
 // gradients' exchange the last backward does not hide. Padding, uneven packing
 // and how a schedule fills its gaps are left out: beside plans as they are played,
 // docs/planner.md says how far off that is.
@@ -74,13 +80,15 @@ public:
 
   /// Returns the seconds of a phase, and 0 without samples. O(log samples).
   double seconds(const PhaseLengths &lengths) const {
-    return seconds(lengths, mostTokens_);
+    return seconds(lengths, mostTokens_, /*inFlight=*/0, heldTokens_);
   }
   /// Returns the seconds if micro-batches of several samples have at most `mostTokens`
-  /// tokens. A replica holds at most `inFlight` micro-batches at a time in the mean; 0:
-  /// any number.
+  /// tokens. A replica holds at most `inFlight` micro-batches at a time in the mean, and
+  /// slices of `heldTokens` tokens; 0: any number.
   double seconds(const PhaseLengths &lengths, int64_t mostTokens,
-                 double inFlight = 0) const;
+                 double inFlight = 0, int64_t heldTokens = 0) const;
+  /// Returns true if there may be slices.
+  bool slices() const { return slices_.any(); }
   /// Of the update behind the last phase, for the graph that makes it.
   double updateSeconds() const { return updateSeconds_; }
   /// With ZeRO, until each rank has the rows that others updated.
@@ -93,10 +101,23 @@ private:
   double pathSeconds(const Load &load) const;
   double pipelineSeconds(const PhaseLengths &lengths, int64_t perReplica,
                          double inFlight) const;
+  double wholeSeconds(const PhaseLengths &lengths, int64_t mostTokens,
+                      double inFlight) const;
+  double slicedSeconds(const PhaseLengths &lengths, int64_t mostTokens,
+                       int64_t heldTokens) const;
+  double slicedPipeline(const PhaseLengths &lengths, int64_t perReplica,
+                        int64_t heldTokens) const;
+  /// Returns the seconds of the reduction beside a pipeline that ends with such a load.
+  double reductionBehind(const Load &last) const {
+    return std::max(lastReduction_,
+                    reductionSeconds_ - tables_->backward(0, last));
+  }
 
   std::shared_ptr<const StageTables> tables_;
   int stages_, replicas_;
+  SliceChoice slices_;     ///< none if nothing can be sliced
   int64_t mostTokens_ = 0; ///< of a micro-batch of several samples
+  int64_t heldTokens_ = 0; ///< of slices at a time; 0: any number
   double messageSeconds_, messageSecondsPerToken_; ///< of all stages, both ways
   double reductionSeconds_ = 0, lastReduction_ = 0, updateSeconds_ = 0;
   double gatherSeconds_ = 0;

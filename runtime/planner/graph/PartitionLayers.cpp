@@ -152,20 +152,33 @@ std::string describeSource(const CostModel &costs, const Strategy &strategy,
 
 } // namespace
 
-std::vector<double> layerCosts(const CostModel &costs, const Strategy &strategy,
-                               const RecomputeModes &recompute) {
+static std::vector<double> costsOf(const CostModel &costs,
+                                   const Strategy &strategy,
+                                   const RecomputeModes &recompute,
+                                   const Load &load) {
   const Model &model = costs.model();
-  int64_t positions = model.manifest().facts().positions();
-  int64_t sample =
-      positions > 0 ? std::min(positions, cutSampleTokens) : cutSampleTokens;
   std::vector<double> seconds;
   for (int l = 0; l < model.layers(); ++l) {
-    const Load load = loadOfEqual(sample, cutTokens);
     seconds.push_back(0);
     for (cost::Direction pass : passesOf(model, l, recompute))
       seconds.back() += costs.seconds(kindAt(model, l, strategy), pass, load);
   }
   return seconds;
+}
+
+std::vector<double> layerCosts(const CostModel &costs, const Strategy &strategy,
+                               const RecomputeModes &recompute) {
+  int64_t positions = costs.model().manifest().facts().positions();
+  int64_t sample =
+      positions > 0 ? std::min(positions, cutSampleTokens) : cutSampleTokens;
+  return costsOf(costs, strategy, recompute, loadOfEqual(sample, cutTokens));
+}
+
+std::vector<int> layersForLoad(const CostModel &costs, const Strategy &strategy,
+                               const RecomputeModes &recompute,
+                               const Load &load) {
+  return partitionLayers(costsOf(costs, strategy, recompute, load),
+                         strategy.pp);
 }
 
 StatusOr<StageCut> chooseLayers(const CostModel &costs, Strategy strategy,

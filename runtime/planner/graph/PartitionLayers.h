@@ -42,6 +42,13 @@ constexpr double mostWorseCut = 1.08;
 std::vector<double> layerCosts(const CostModel &costs, const Strategy &strategy,
                                const RecomputeModes &recompute);
 
+/// Returns the layers of each stage if layers cost what they take of `load`, instead of
+/// the usual micro-batch. A search compares this cut with the usual one: with long
+/// samples, attention takes more beside the embedding and the head.
+std::vector<int> layersForLoad(const CostModel &costs, const Strategy &strategy,
+                               const RecomputeModes &recompute,
+                               const Load &load);
+
 /// A strategy with its layers, and a line for people: the cut and where the
 /// costs behind it came from. Empty where nothing was to choose.
 struct StageCut {

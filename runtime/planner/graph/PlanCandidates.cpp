@@ -231,15 +231,17 @@ cutForModes(const PlanWriter &writer, const std::vector<int64_t> &lengths,
   return all;
 }
 
+/// Largest number of cuts into slices that become complete plans.
+constexpr size_t mostComparedSlices = 2;
+
 /// Compares whole micro-batches and their slices as complete plans. Slices are those that
 /// an estimate finds faster.
 StatusOr<PlanCut> compareSlices(const PlanWriter &writer, PlanCut whole,
                                 const PlanOptions &options) {
-  constexpr size_t most = 2;
   DYNA_ASSIGN_OR_RETURN(auto faster,
                         fasterSlices(writer.graph(), writer.costs(),
                                      whole.plan.microBatches, options,
-                                     /*trains=*/true, most));
+                                     /*trains=*/true, mostComparedSlices));
   if (faster.empty())
     return whole;
   std::vector<plan::Plan> cuts(1 + faster.size(), writer.empty());
@@ -381,30 +383,77 @@ StatusOr<double> estimatePipeline(const PlanWriter &writer,
              : makespanWithin(problem, Schedule::Adaptive);
 }
 
+/// Estimates a pipeline whose modes may be chosen. `isPressed` is set if the limits
+/// matter. Modes are chosen only if they may lead to less than `atMost` seconds, which
+/// takes long.
+StatusOr<double> estimateWithin(const PlanWriter &writer,
+                                const plan::Plan &plan,
+                                const PlanOptions &options, double atMost,
+                                bool &isPressed) {
+  constexpr double pressed = 1.001;
+  if (!choosesModes(options))
+    return estimatePipeline(writer, plan, options);
+  const PlanOptions fixed = withMode(options, plan::RECOMPUTE_NONE);
+  PlanOptions wide = fixed;
+  wide.dynamicLimits.clear();
+  DYNA_ASSIGN_OR_RETURN(double least, estimatePipeline(writer, plan, wide));
+  DYNA_ASSIGN_OR_RETURN(double seconds, estimatePipeline(writer, plan, fixed));
+  if (seconds <= pressed * least || least >= atMost)
+    return seconds;
+  isPressed = true;
+  return estimatePipeline(writer, plan, options);
+}
+
+/// Returns the seconds of the fastest pipeline for whole micro-batches and the slices
+/// that plans compare with them.
+StatusOr<double> estimateSliced(const PlanWriter &writer, plan::Plan plan,
+                                const PlanOptions &options, bool &isPressed) {
+  double shortest = PlanWriter::never;
+  DYNA_ASSIGN_OR_RETURN(auto cuts,
+                        fasterSlices(writer.graph(), writer.costs(),
+                                     plan.microBatches, options,
+                                     /*trains=*/true, mostComparedSlices));
+  cuts.push_back(std::move(plan.microBatches));
+  for (std::vector<plan::MicroBatch> &cut : cuts) {
+    plan.microBatches = std::move(cut);
+    DYNA_ASSIGN_OR_RETURN(double seconds, estimateWithin(writer, plan, options,
+                                                         shortest, isPressed));
+    shortest = std::min(shortest, seconds);
+  }
+  return shortest;
+}
+
 } // namespace
 
 StatusOr<double> estimateStep(const PlanWriter &writer,
                               const std::vector<int64_t> &lengths,
                               const PlanOptions &options) {
+  const bool comparesSlices = options.slices.policy == SlicePolicy::Auto;
   double shortest = PlanWriter::never;
   Status failed;
-  bool isCut = false;
+  bool isCut = false, isPressed = !comparesSlices;
   for (plan::Recompute mode : modes) {
     PlanOptions uniform = options;
+    if (comparesSlices)
+      uniform.slices = {};
     if (choosesModes(options))
       uniform.recompute = {mode};
     auto cut = cutBy(writer, lengths, /*targetTokens=*/0, uniform, true);
     if (cut.isOk()) {
       isCut = true;
-      DYNA_ASSIGN_OR_RETURN(double seconds,
-                            estimatePipeline(writer, *cut, uniform));
+      DYNA_ASSIGN_OR_RETURN(
+          double seconds, comparesSlices
+                              ? estimateSliced(writer, *cut, uniform, isPressed)
+                              : estimatePipeline(writer, *cut, uniform));
       shortest = std::min(shortest, seconds);
     } else if (cut.status().code() == StatusCode::ResourceExhausted) {
       failed = cut.status();
+      isPressed = true;
     } else {
       return cut.status();
     }
-    if (!choosesModes(options))
+    // Other modes leave room for other micro-batches, which none needs if all fit.
+    if (!choosesModes(options) || !isPressed)
       break;
   }
   return isCut ? StatusOr<double>(shortest) : failed;

@@ -66,8 +66,8 @@ StatusOr<plan::Plan> completePlan(const PlanWriter &writer,
 
 /// Estimates the seconds of a training step: those of the pipeline of its busiest
 /// replica, within the limits, without reductions and updates. It cuts the mini-batch and
-/// chooses modes as plans do, but writes and places no program. Smaller micro-batches
-/// are not tried. Returns infinity if no order fits. Fails as cutStep.
+/// chooses modes and slices as plans do, but writes and places no program. Smaller
+/// micro-batches are not tried. Returns infinity if no order fits. Fails as cutStep.
 StatusOr<double> estimateStep(const PlanWriter &writer,
                               const std::vector<int64_t> &lengths,
                               const PlanOptions &options);

@@ -208,7 +208,7 @@ std::string ChosenStrategies::singlesTable() const {
   return text;
 }
 
-std::string ChosenStrategies::table() const {
+std::string ChosenStrategies::table(bool withFlags) const {
   return formatText(
              "%d strategies on %d ranks; %d kept for the search, which looked "
              "at %d branches, %d of them to the end%s\n\n",
@@ -221,7 +221,8 @@ std::string ChosenStrategies::table() const {
              found_.best.seconds(), found_.best.phases, found_.best.switches,
              found_.best.update) +
          playedText() + singlesTable() + "\n--strategies \"" + strategies() +
-         "\" --ranges \"" + ranges() + "\"" + moreFlags() + "\n";
+         "\" --ranges \"" + ranges() + "\"" + (withFlags ? moreFlags() : "") +
+         "\n";
 }
 
 /// Says how simulated steps compare with what estimates favour.

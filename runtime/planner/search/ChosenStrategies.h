@@ -49,8 +49,9 @@ public:
   std::string strategies() const;
   std::string ranges() const;
   /// For people, several lines: what was considered, the step, each strategy of
-  /// the search alone, and how to ask for what was found.
-  std::string table() const;
+  /// the search alone, and how to ask for what was found; `withFlags` also with flags
+  /// of a run.
+  std::string table(bool withFlags = true) const;
   /// Returns one line about the simulated steps; empty if none was simulated.
   std::string playedText() const;
   /// One line: an object.

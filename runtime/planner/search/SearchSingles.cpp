@@ -33,7 +33,7 @@ std::string modeText(const Strategy &strategy) {
 std::string keyOf(const PlanRequest &request) {
   return describeStrategy(request.strategy) + "|" + request.recompute + "|" +
          request.microBatches + "|" + request.pipeline + "|" +
-         std::to_string(request.tokensPerMicroBatch);
+         std::to_string(request.tokensPerMicroBatch) + "|" + request.slices;
 }
 
 /// By simulated, then by estimated seconds. Of equals, first what says the least.
@@ -74,6 +74,8 @@ private:
 
   void addModes(const AloneEstimate &estimate) {
     for (const PlanRequest &asked : space_.requests) {
+      if (asked.slices != estimate.slices)
+        continue;
       SingleStrategy single;
       single.request = requestOf(asked, estimate.strategy);
       single.expected = estimate.seconds;
@@ -81,6 +83,7 @@ private:
       single.seconds = never;
       single.reason = estimate.reason;
       single.layers = estimate.strategy.layers;
+      single.layersForLengths = estimate.layersForLengths;
       const bool isChosen = asked.recompute == chooseRecomputeWord;
       if (space_.searchesRecompute || isChosen)
         noteModes(single, estimate);
@@ -106,6 +109,7 @@ private:
     without.strategy.recompute.reset();
     Modes &modes = modes_[keyOf(without)];
     modes.layers = single.layers;
+    modes.layersForLengths = single.layersForLengths;
     modes.request = without;
     modes.best = std::min(modes.best, estimate.seconds);
     modes.beside = estimate.besideSeconds;
@@ -128,6 +132,7 @@ private:
       SingleStrategy single;
       single.request = modes.request;
       single.layers = modes.layers;
+      single.layersForLengths = modes.layersForLengths;
       single.beside = modes.beside;
       single.request.recompute = chooseRecomputeWord;
       single.expected = std::max(modes.unlimited, mostGained * modes.best);
@@ -307,14 +312,20 @@ private:
           next.request = std::move(request);
           next.beside = from.beside;
           next.layers = from.layers;
+          next.layersForLengths = from.layersForLengths;
           if (known_.count(keyOf(next.request)) > 0)
             continue;
           DYNA_ASSIGN_OR_RETURN(bool isEstimated, estimate(next));
           if (!isEstimated)
             continue;
+          // Modes that gain nothing are those of the same plan.
+          const bool isSamePlan =
+              next.request.recompute != from.request.recompute &&
+              next.expected >= from.expected;
           // Estimates of one strategy's choices are wrong by about the same share.
           if (!space_.isExhaustive &&
-              next.expected > mostAbovePredicted * start.expected) {
+              (isSamePlan ||
+               !(next.expected <= mostAbovePredicted * start.expected))) {
             ++found_.skipped;
             continue;
           }
@@ -355,23 +366,31 @@ private:
         next.recompute = chooseRecomputeWord;
         next.strategy.recompute.reset();
       });
-    for (std::vector<int> &cut :
-         cutsBeside(from.strategy.layers.empty() ? single.layers
-                                                 : from.strategy.layers))
+    for (std::vector<int> &cut : cutsBeside(single))
       add([&](PlanRequest &next) { next.strategy.layers = std::move(cut); });
     return all;
   }
 
-  /// One layer moves between the first or the last stage and its neighbour: these two
-  /// have other layers beside blocks, and other memory.
+  /// The cut for the lengths. And one layer moves between the first or the last stage and
+  /// its neighbour, or between these two. They have other layers beside blocks, and other
+  /// memory.
   static std::vector<std::vector<int>>
-  cutsBeside(const std::vector<int> &layers) {
+  cutsBeside(const SingleStrategy &single) {
+    const std::vector<int> &given = single.request.strategy.layers;
+    const std::vector<int> &layers = given.empty() ? single.layers : given;
     std::vector<std::vector<int>> cuts;
     const int last = static_cast<int>(layers.size()) - 1;
     if (last < 1)
       return cuts;
-    for (auto [from, to] : std::set<std::pair<int, int>>{
-             {0, 1}, {1, 0}, {last, last - 1}, {last - 1, last}})
+    if (single.layersForLengths.size() == layers.size() &&
+        single.layersForLengths != layers)
+      cuts.push_back(single.layersForLengths);
+    for (auto [from, to] : std::set<std::pair<int, int>>{{0, 1},
+                                                         {1, 0},
+                                                         {last, last - 1},
+                                                         {last - 1, last},
+                                                         {0, last},
+                                                         {last, 0}})
       if (layers[from] > 1) {
         cuts.push_back(layers);
         --cuts.back()[from];
@@ -395,7 +414,10 @@ private:
   Status simulateFinalists() {
     std::vector<SingleStrategy> &all = found_.fitting;
     std::sort(all.begin(), all.end(), isFaster);
-    const size_t count = std::min(all.size(), space_.mostShown);
+    size_t count = 0;
+    while (count < std::min(all.size(), space_.mostShown) &&
+           all[count].seconds <= mostAboveFinal * all[0].seconds)
+      ++count;
     if (space_.steps > space_.screenedSteps) {
       std::vector<SingleStrategy> finalists(
           all.begin(), all.begin() + static_cast<long>(count));
@@ -416,7 +438,7 @@ private:
 
   struct Modes {
     PlanRequest request;
-    std::vector<int> layers;
+    std::vector<int> layers, layersForLengths;
     double best = never, none = never, unlimited = 0, beside = 0;
   };
   const SingleSpace &space_;
@@ -444,6 +466,8 @@ std::string SingleStrategy::name() const {
     text += formatText(" tokens=%d", request.tokensPerMicroBatch);
   if (!request.recompute.empty())
     text += " recompute=" + request.recompute;
+  if (!request.slices.empty())
+    text += " slices=" + request.slices;
   return text;
 }
 
@@ -462,11 +486,13 @@ std::string SingleStrategy::flags() const {
     text += formatText(" --in-flight %d", request.inFlight);
   if (request.splitBackward)
     text += " --split-backward";
+  if (!request.slices.empty())
+    text += " --slices " + request.slices;
   return text;
 }
 
-int64_t screenedSteps(int64_t steps, int64_t tokensPerStep) {
-  constexpr int64_t enoughTokens = 1 << 19;
+int64_t screenedSteps(int64_t steps, int64_t tokensPerStep, bool slices) {
+  const int64_t enoughTokens = slices ? 1 << 17 : 1 << 19;
   return std::clamp<int64_t>(enoughTokens / std::max<int64_t>(tokensPerStep, 1),
                              1, std::max<int64_t>(steps, 1));
 }

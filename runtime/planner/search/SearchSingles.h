@@ -6,8 +6,11 @@
 //
 //     degrees, ZeRO, sp, order of ranks      StrategyCandidates.h
 //     recomputation                          none, selective, full, or auto
+//     slices                                 those of the request; with `auto` each plan
+//                                            cuts its own
 //     micro-batches                          kind, and largest number of tokens
-//     layers of stages                       cut by cost, or one layer moved
+//     layers of stages                       cut by cost, of the usual lengths or of the
+//                                            given ones, or one layer moved
 //
 // Estimates sort the strategies, and simulated steps decide. There are two estimates.
 // That of a strategy knows the distribution of lengths alone, and is cheap. That of a
@@ -20,7 +23,7 @@
 //     2. Simulated steps of every strategy whose step estimate is not far above the
 //        best simulated time. A strategy that is the best of its degrees goes on.
 //     3. Other micro-batches, orders and cuts of the best few, until none is faster.
-//     4. All steps of the best ones.
+//     4. All steps of the best ones, if these are close to each other.
 //
 // Exhaustive: parts 1 and 2 have no limit by estimates, and part 3 starts from more
 // strategies. A test compares the answers of both.
@@ -49,6 +52,7 @@ struct SingleStrategy {
   int64_t steps = 0;       ///< that were simulated
   std::string reason;      ///< why it does not fit, for people; else empty
   std::vector<int> layers; ///< of each stage, as estimates cut them
+  std::vector<int> layersForLengths; ///< cut by what they take of the lengths
 
   bool fits() const { return reason.empty(); }
   /// Name for people: the strategy, and each choice that is not the default.
@@ -87,8 +91,8 @@ struct SingleRuns {
 };
 
 struct FoundSingles {
-  /// Simulated strategies that fit. The best ten are first, by all of their steps,
-  /// the others by one step.
+  /// Simulated strategies that fit. The best ones are first, by all of their steps,
+  /// the others by their screened steps.
   std::vector<SingleStrategy> fitting;
   /// Strategies that do not fit, with the reasons.
   std::vector<SingleStrategy> lacking;
@@ -109,15 +113,20 @@ constexpr double mostAboveSimulated = 1.08;
 /// Another choice for one strategy is simulated if its estimate is not above so many
 /// times that of the fastest choice.
 constexpr double mostAbovePredicted = 1.01;
+/// All steps are simulated for those of the best whose screened time is not above so many
+/// times the shortest.
+constexpr double mostAboveFinal = 1.05;
 /// Other choices are searched for strategies within so many times the best.
 constexpr double mostAboveRefined = 1.05;
 
 /// Returns how many of the steps are screened: half a million tokens, and at least one
-/// step. One step alone has few long samples, and may favour other degrees.
-int64_t screenedSteps(int64_t steps, int64_t tokensPerStep);
+/// step. One step alone has few long samples, and may favour other degrees. With slices,
+/// whose plans take long, it is a quarter of that.
+int64_t screenedSteps(int64_t steps, int64_t tokensPerStep,
+                      bool slices = false);
 
-/// `tell` says what comes next. Deterministic. Fails as `runs`, but not for what does
-/// not fit.
+/// `tell` says what comes next. An estimate is for the requests with its slices.
+/// Deterministic. Fails as `runs`, but not for what does not fit.
 StatusOr<FoundSingles>
 searchSingles(const std::vector<AloneEstimate> &estimates,
               const SingleSpace &space, const SingleRuns &runs,

@@ -128,8 +128,10 @@ private:
     return seconds;
   }
 
-  StatusOr<std::unique_ptr<SizedSteps>> size(const PlanRequest &request) const {
+  StatusOr<std::unique_ptr<SizedSteps>> size(const PlanRequest &request,
+                                             bool onlyEstimates) const {
     SizedSteps::Asked asked = SizedSteps::Asked::alone(request);
+    asked.onlyEstimates = onlyEstimates;
     asked.memoryBytes = space_.memoryBytes;
     asked.longest = longest_;
     std::vector<std::string> notes;
@@ -142,13 +144,13 @@ private:
   }
 
   StatusOr<double> playAlone(const PlanRequest &request, int64_t count) const {
-    DYNA_ASSIGN_OR_RETURN(auto sized, size(request));
+    DYNA_ASSIGN_OR_RETURN(auto sized, size(request, /*onlyEstimates=*/false));
     return sized->play({steps_.begin(), steps_.begin() + count});
   }
 
   StatusOr<double> estimateAlone(const PlanRequest &request,
                                  int64_t count) const {
-    DYNA_ASSIGN_OR_RETURN(auto sized, size(request));
+    DYNA_ASSIGN_OR_RETURN(auto sized, size(request, /*onlyEstimates=*/true));
     return sized->estimate({steps_.begin(), steps_.begin() + count});
   }
 

@@ -68,6 +68,11 @@ SizedSteps::create(const CostModel &costs, Asked asked,
     made->longest_ = std::min(asked.longest, limit);
   }
   DYNA_RETURN_IF_ERROR(setLongestSample(graphs, made->longest_));
+  if (asked.onlyEstimates && graphs.count() == 1 &&
+      graphs.home().options.slices.any()) {
+    DYNA_RETURN_IF_ERROR(made->sizeForEstimates(rankBytes));
+    return made;
+  }
   DYNA_ASSIGN_OR_RETURN(StepRegions regions,
                         sizeStepRegions(graphs, asked.request.tokensPerBatch,
                                         /*training=*/true, rankBytes,
@@ -81,6 +86,26 @@ SizedSteps::create(const CostModel &costs, Asked asked,
   made->planner_ = std::make_unique<StepPlanner>(graphs, asked.merges,
                                                  std::move(regions.bytes));
   return made;
+}
+
+Status SizedSteps::sizeForEstimates(int64_t rankBytes) {
+  PlannedGraph &own = graphs_->graphs().front();
+  std::vector<int64_t> room;
+  if (rankBytes > 0) {
+    DYNA_ASSIGN_OR_RETURN(
+        const std::vector<int64_t> least,
+        own.planner->leastDynamicBytes(own.options, /*training=*/true));
+    for (int rank = 0; rank < own.graph->ranks(); ++rank) {
+      const int64_t left = rankBytes - rankBytes % plan::placeAlignment -
+                           graphs_->homeBytes(rank, /*training=*/true);
+      lackingBytes_ = std::max(lackingBytes_, least[rank] - left);
+      room.push_back(std::max(left, least[rank]));
+    }
+  }
+  own.options.dynamicLimits = std::move(room);
+  planner_ = std::make_unique<StepPlanner>(*graphs_, /*merges=*/false,
+                                           own.options.dynamicLimits);
+  return Status::ok();
 }
 
 StatusOr<double>

@@ -31,6 +31,9 @@ public:
     /// it (longestSampleOf).
     bool shortens = false;
     bool merges = true; ///< ranges that are not worth their switch
+    /// Steps are estimated, not planned. Regions of one strategy that slices then have
+    /// all memory that parameters leave, since sizing them takes longer than estimates.
+    bool onlyEstimates = false;
 
     /// The request's strategy for samples of all lengths.
     static Asked alone(PlanRequest request);
@@ -56,6 +59,8 @@ public:
   StatusOr<double> play(const std::vector<std::vector<int64_t>> &steps) const;
 
 private:
+  Status sizeForEstimates(int64_t rankBytes);
+
   std::unique_ptr<StepGraphs> graphs_;
   std::unique_ptr<StepPlanner> planner_;
   int64_t lackingBytes_ = 0, longest_ = 0;

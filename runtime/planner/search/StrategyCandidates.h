@@ -90,6 +90,9 @@ struct AloneEstimate {
   /// Seconds beside the pipeline: update, last reductions, and gathers.
   double besideSeconds = 0;
   std::string reason; ///< why it has no room, for people; else empty
+  std::string slices; ///< those of the request that it is an estimate of
+  /// Layers of each stage, cut by what they take of these lengths.
+  std::vector<int> layersForLengths;
 };
 
 class StrategyCandidates : public StepCosts {
@@ -162,6 +165,7 @@ private:
     std::shared_ptr<Needs> needs;
     std::shared_ptr<const PhaseEstimate> estimate;
     std::shared_ptr<const SwitchLayout> layout; ///< of those that are kept
+    std::vector<int> layersForLengths;
     int family = 0;
   };
 

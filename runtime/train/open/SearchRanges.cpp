@@ -65,6 +65,7 @@ StatusOr<FoundRanges> searchRanges(const Model &model,
   space.request.microBatches = options.microBatches;
   space.request.tokensPerMicroBatch = options.tokensPerMicroBatch;
   space.request.recompute = options.recompute;
+  space.request.slices = options.slices;
   if (!options.rankMemory.empty()) {
     DYNA_ASSIGN_OR_RETURN(space.memoryBytes, parseBytes(options.rankMemory));
   }

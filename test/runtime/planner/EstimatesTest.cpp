@@ -207,44 +207,66 @@ int64_t memoryFor(const SizedSteps &wide, double share) {
   return bytes;
 }
 
+/// Mini-batches to estimate and to simulate.
+struct MiniBatches {
+  std::string slices;
+  std::vector<std::string> (*strategies)(const Model &model) = strategiesOf;
+  int samples = 60;
+  int64_t longest = 64;
+  int64_t tokensPerMicroBatch = 128;
+};
+
+/// Plans, simulates and estimates one mini-batch under a strategy, in a share of its
+/// memory; 0: in all memory.
+void addMiniBatch(const CostModel &costs, const std::string &text, double share,
+                  const MiniBatches &cases, Draw &draw, Errors &errors) {
+  PlanRequest request;
+  request.strategy = *parseStrategy(text);
+  request.tokensPerBatch = 4096;
+  request.recompute = share > 0 ? "auto" : "none";
+  request.tokensPerMicroBatch = cases.tokensPerMicroBatch;
+  request.slices = cases.slices;
+  SizedSteps::Asked asked = SizedSteps::Asked::alone(request);
+  asked.longest = cases.longest;
+  std::vector<std::string> notes;
+  std::unique_ptr<SizedSteps> sized =
+      std::move(*SizedSteps::create(costs, asked, notes));
+  if (share > 0) {
+    asked.memoryBytes = memoryFor(*sized, share);
+    sized = std::move(*SizedSteps::create(costs, asked, notes));
+  }
+  const PlannedGraph &own = sized->planner().home();
+  const PhaseEstimate beside(*own.graph, costs, own.options);
+  const std::vector<int64_t> lengths =
+      drawLengths(draw, cases.samples, cases.longest);
+  auto simulated = sized->play({lengths});
+  if (simulated.status().code() == StatusCode::ResourceExhausted)
+    return;
+  ASSERT_TRUE(simulated.isOk()) << simulated.status().message();
+  const double estimate = *sized->estimate({lengths}) + beside.updateSeconds() +
+                          beside.gatherSeconds() +
+                          beside.lastReductionSeconds();
+  errors.add(estimate, *simulated);
+}
+
+void addMiniBatches(const MiniBatches &cases, Errors &errors, Errors &limited) {
+  Draw draw(5);
+  for (const Model &model : grid().models)
+    for (const std::string &cluster : grid().clusters) {
+      const CostModel costs = costsOf(model, cluster);
+      for (const std::string &text : cases.strategies(model))
+        for (double share : {0.0, 0.7})
+          addMiniBatch(costs, text, share, cases, draw,
+                       share > 0 ? limited : errors);
+    }
+}
+
 // An estimate of one mini-batch knows its lengths, its micro-batches and its modes. It
 // leaves out reductions that the pipeline does not hide, smaller micro-batches that are
 // tried, and orders that are searched.
 TEST(Estimates, OfMiniBatchesAreNearTheSimulator) {
   Errors errors, limited;
-  Draw draw(5);
-  for (const Model &model : grid().models)
-    for (const std::string &cluster : grid().clusters) {
-      const CostModel costs = costsOf(model, cluster);
-      for (const std::string &text : strategiesOf(model))
-        for (double share : {0.0, 0.7}) {
-          PlanRequest request;
-          request.strategy = *parseStrategy(text);
-          request.tokensPerBatch = 4096;
-          request.recompute = share > 0 ? "auto" : "none";
-          request.tokensPerMicroBatch = 128;
-          SizedSteps::Asked asked = SizedSteps::Asked::alone(request);
-          asked.longest = 64;
-          std::vector<std::string> notes;
-          std::unique_ptr<SizedSteps> sized =
-              std::move(*SizedSteps::create(costs, asked, notes));
-          if (share > 0) {
-            asked.memoryBytes = memoryFor(*sized, share);
-            sized = std::move(*SizedSteps::create(costs, asked, notes));
-          }
-          const PlannedGraph &own = sized->planner().home();
-          const PhaseEstimate beside(*own.graph, costs, own.options);
-          const std::vector<int64_t> lengths = drawLengths(draw, 60, 64);
-          auto simulated = sized->play({lengths});
-          if (simulated.status().code() == StatusCode::ResourceExhausted)
-            continue;
-          ASSERT_TRUE(simulated.isOk()) << simulated.status().message();
-          const double estimate =
-              *sized->estimate({lengths}) + beside.updateSeconds() +
-              beside.gatherSeconds() + beside.lastReductionSeconds();
-          (share > 0 ? limited : errors).add(estimate, *simulated);
-        }
-    }
+  addMiniBatches({}, errors, limited);
   for (const Errors *one : {&errors, &limited}) {
     RecordProperty(one == &errors ? "errors" : "limited", one->text());
     SCOPED_TRACE(one->text());
@@ -252,6 +274,37 @@ TEST(Estimates, OfMiniBatchesAreNearTheSimulator) {
     EXPECT_GT(one->least(), 0.82);
     EXPECT_LT(one->most(), 1.16);
     EXPECT_LT(one->mean(), 0.04);
+  }
+}
+
+std::vector<std::string> pipelinesOf(const Model &model) {
+  const int layers = model.layers();
+  const int fourth = layers / 4, rest = layers - 3 * fourth;
+  return {formatText("tp=2,pp=2,layers=%d+%d", layers - layers / 2, layers / 2),
+          formatText("dp=2,pp=2,layers=%d+%d,zero=1", layers - layers / 2,
+                     layers / 2),
+          formatText("pp=4,layers=%d+%d+%d+%d", rest, fourth, fourth, fourth)};
+}
+
+// With slices it knows those that plans compare with whole samples.
+TEST(Estimates, OfSlicedMiniBatchesAreNearTheSimulator) {
+  for (const char *slices : {"auto", "exact", "4"}) {
+    MiniBatches cases;
+    cases.slices = slices;
+    cases.strategies = pipelinesOf;
+    cases.samples = 8;
+    cases.longest = 1024;
+    Errors errors, limited;
+    addMiniBatches(cases, errors, limited);
+    for (const Errors *one : {&errors, &limited}) {
+      RecordProperty(std::string(slices) + (one == &errors ? "" : "_limited"),
+                     one->text());
+      SCOPED_TRACE(std::string(slices) + ": " + one->text());
+      EXPECT_GE(one->count(), 8u);
+      EXPECT_GT(one->least(), 0.82);
+      EXPECT_LT(one->most(), 1.16);
+      EXPECT_LT(one->mean(), 0.06);
+    }
   }
 }
 

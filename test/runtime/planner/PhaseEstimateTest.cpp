@@ -13,6 +13,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <limits>
 
 using namespace dyna;
 
@@ -74,39 +75,99 @@ PhaseLengths phaseOf(const std::vector<int64_t> &lengths) {
   return phase;
 }
 
+struct Ratios {
+  double least = std::numeric_limits<double>::infinity(), most = 0, errors = 0;
+  int cases = 0;
+  double mean() const { return errors / cases; }
+  std::string text() const {
+    return formatText("%d cases, %.3f to %.3f times, off by %.3f in the mean",
+                      cases, least, most, mean());
+  }
+};
+
+/// Compares estimates with plans of so many samples, of at most so many tokens.
+void compare(const CostModel &costs, const Phase &phase,
+             const std::vector<int> &counts,
+             const std::vector<int64_t> &longestOfAll, Ratios &ratios) {
+  const PhaseEstimate estimate(phase.graph, costs, phase.options);
+  const Planner planner(phase.graph, costs);
+  PlanOptions options = phase.options;
+  options.update = false;
+  for (int count : counts)
+    for (int64_t longest : longestOfAll) {
+      const auto lengths = drawSamples(count + longest, count, longest);
+      const PhaseLengths phaseLengths = phaseOf(lengths);
+      auto plan = planner.training(lengths, phaseLengths.load.queries, options);
+      ASSERT_TRUE(plan.isOk()) << plan.status().message();
+      auto report = reportPlan(phase.graph, *plan, costs);
+      ASSERT_TRUE(report.isOk()) << report.status().message();
+      const double ratio = estimate.seconds(phaseLengths) / report->seconds;
+      ratios.least = std::min(ratios.least, ratio);
+      ratios.most = std::max(ratios.most, ratio);
+      ratios.errors += std::abs(ratio - 1);
+      ++ratios.cases;
+    }
+}
+
 // Within a fifth in each case and 4 % in the mean, few samples and uneven
 // stages included.
 TEST(PhaseEstimate, IsNearWhatPlansTake) {
   const CostModel costs = costsOf();
-  double errors = 0;
-  int cases = 0;
+  Ratios ratios;
   for (const char *text :
        {"dp=1", "dp=2", "dp=4", "dp=4,zero=1", "pp=2,layers=3+2",
-        "pp=4,layers=1+2+1+1", "dp=2,pp=2,layers=3+2,zero=1", "dp=2,tp=2"}) {
-    Phase phase(costs, text);
-    const PhaseEstimate estimate(phase.graph, costs, phase.options);
-    const Planner planner(phase.graph, costs);
-    for (int count : {1, 3, 16, 128})
-      for (int64_t longest : {64, 256, 1024}) {
-        SCOPED_TRACE(formatText("%s: %d samples of at most %d tokens", text,
-                                count, longest));
-        const auto lengths = drawSamples(count + longest, count, longest);
-        const PhaseLengths phaseLengths = phaseOf(lengths);
-        PlanOptions options = phase.options;
-        options.update = false;
-        auto plan =
-            planner.training(lengths, phaseLengths.load.queries, options);
-        ASSERT_TRUE(plan.isOk()) << plan.status().message();
-        auto report = reportPlan(phase.graph, *plan, costs);
-        ASSERT_TRUE(report.isOk()) << report.status().message();
-        const double ratio = estimate.seconds(phaseLengths) / report->seconds;
-        EXPECT_GT(ratio, 0.9);
-        EXPECT_LT(ratio, 1.2);
-        errors += std::abs(ratio - 1);
-        ++cases;
-      }
+        "pp=4,layers=1+2+1+1", "dp=2,pp=2,layers=3+2,zero=1", "dp=2,tp=2"})
+    compare(costs, Phase(costs, text), {1, 3, 16, 128}, {64, 256, 1024},
+            ratios);
+  RecordProperty("ratios", ratios.text());
+  SCOPED_TRACE(ratios.text());
+  EXPECT_EQ(ratios.cases, 96);
+  EXPECT_GT(ratios.least, 0.9);
+  EXPECT_LT(ratios.most, 1.2);
+  EXPECT_LT(ratios.mean(), 0.04);
+}
+
+// Slices of a long sample pass one after another. The estimate knows neither where
+// slices begin nor which samples stay whole.
+TEST(PhaseEstimate, KnowsSlices) {
+  const CostModel costs = costsOf();
+  for (const char *slices : {"auto", "exact", "4", "chunkflow:128"}) {
+    Ratios ratios;
+    for (const char *text : {"pp=2,layers=3+2", "pp=4,layers=1+2+1+1",
+                             "dp=2,pp=2,layers=3+2,zero=1"}) {
+      Phase phase(costs, text);
+      phase.options.slices = *parseSlices(slices);
+      compare(costs, phase, {1, 2, 6, 24}, {256, 1024}, ratios);
+    }
+    RecordProperty(slices, ratios.text());
+    SCOPED_TRACE(std::string(slices) + ": " + ratios.text());
+    EXPECT_EQ(ratios.cases, 24);
+    EXPECT_GT(ratios.least, 0.85);
+    EXPECT_LT(ratios.most, 1.25);
+    EXPECT_LT(ratios.mean(), 0.08);
   }
-  EXPECT_LT(errors / cases, 0.04);
+}
+
+// A long sample alone fills a pipeline only in slices. They need room for the whole
+// sample and for slices of the next one, and nothing is sliced on one stage.
+TEST(PhaseEstimate, SlicesOfLongSamplesFillAPipeline) {
+  const CostModel costs = costsOf();
+  Phase phase(costs, "pp=4,layers=1+2+1+1"), alone(costs, "dp=4");
+  const PhaseLengths one = phaseOf({1024}), many = phaseOf({1024, 1024, 1024});
+  const double whole =
+      PhaseEstimate(phase.graph, costs, phase.options).seconds(one);
+  for (Phase *either : {&phase, &alone})
+    either->options.slices = *parseSlices("auto");
+  const PhaseEstimate sliced(phase.graph, costs, phase.options);
+  EXPECT_LT(sliced.seconds(one), 0.7 * whole);
+  const double wide = sliced.seconds(many, 1024, 0, 2048),
+               narrow = sliced.seconds(many, 1024, 0, 1024);
+  EXPECT_LT(wide, 0.95 * narrow);
+  EXPECT_EQ(wide, sliced.seconds(many, 1024, 0, 0));
+  EXPECT_TRUE(sliced.slices());
+  EXPECT_FALSE(PhaseEstimate(alone.graph, costs, alone.options).slices());
+  phase.options.batching = Batching::Padded;
+  EXPECT_FALSE(PhaseEstimate(phase.graph, costs, phase.options).slices());
 }
 
 // Behind the phase: what ranks update, and with ZeRO the rows that come back.

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 
 using namespace dyna;
@@ -80,6 +81,26 @@ TEST(SearchSinglesTest, SeveralStepsAreScreened) {
   EXPECT_EQ(screenedSteps(100, 16384), 32);
   EXPECT_EQ(screenedSteps(10, 1000000), 1);
   EXPECT_EQ(screenedSteps(0, 16384), 1);
+  EXPECT_EQ(screenedSteps(100, 16384, /*slices=*/true), 8);
+}
+
+// All steps are simulated of those that are near the best of the screened ones.
+TEST(SearchSinglesTest, OnlyNearStrategiesAreFinalists) {
+  SingleSpace space = fixedSpace();
+  space.steps = 4;
+  auto seconds = [](const PlanRequest &request, int64_t) {
+    return request.strategy.tp == 4   ? 1.07
+           : request.strategy.tp == 2 ? 1.04
+                                      : 1;
+  };
+  const FoundSingles found =
+      search({estimateOf("dp=4", 1), estimateOf("dp=2,tp=2", 1.04),
+              estimateOf("tp=4", 1.07)},
+             space, seconds);
+  ASSERT_EQ(found.fitting.size(), 3u);
+  EXPECT_EQ(found.fitting[0].steps, 4);
+  EXPECT_EQ(found.fitting[1].steps, 4);
+  EXPECT_EQ(found.fitting[2].steps, 1);
 }
 
 // Calls of tp=4 cost so much that only large micro-batches are fast.
@@ -121,6 +142,87 @@ TEST(SearchSinglesTest, AModeThatDoesNotFitHidesNoOther) {
              space, seconds, estimate);
   ASSERT_EQ(found.fitting.size(), 2u);
   EXPECT_EQ(found.fitting.back().request.strategy.tp, 4);
+}
+
+// Each way to slice has estimates of its own, and is a choice of its own.
+TEST(SearchSinglesTest, SlicesAreChoices) {
+  SingleSpace space = fixedSpace();
+  space.requests.resize(2);
+  space.requests[1].slices = "auto";
+  AloneEstimate whole = estimateOf("tp=4", 1.0),
+                sliced = estimateOf("pp=4", 0.8);
+  sliced.slices = "auto";
+  int asked = 0;
+  auto seconds = [&](const PlanRequest &request, int64_t) {
+    ++asked;
+    EXPECT_EQ(request.slices, request.strategy.pp > 1 ? "auto" : "");
+    return request.slices.empty() ? 1.0 : 0.8;
+  };
+  const FoundSingles found = search({whole, sliced}, space, seconds);
+  ASSERT_GE(found.fitting.size(), 2u);
+  EXPECT_GT(asked, 3);
+  const SingleStrategy &best = found.fitting.front();
+  EXPECT_EQ(best.name(), "dp=1,tp=1,pp=4 slices=auto");
+  EXPECT_EQ(best.flags(), "--strategy dp=1,tp=1,pp=4 --slices auto");
+  // The same strategy without slices is another plan.
+  const FoundSingles both =
+      search({whole, estimateOf("pp=4", 0.85), sliced}, space,
+             [](const PlanRequest &request, int64_t) {
+               return !request.slices.empty()   ? 0.8
+                      : request.strategy.pp > 1 ? 0.85
+                                                : 1.0;
+             });
+  EXPECT_EQ(both.fitting.size(), 3u);
+}
+
+// A layer moves between neighbours at the ends, or from one end to the other. The cut for
+// the lengths may be further away.
+TEST(SearchSinglesTest, CutsAreSearched) {
+  AloneEstimate estimate = estimateOf("pp=4", 1.0);
+  estimate.strategy.layers = {8, 8, 8, 8};
+  estimate.layersForLengths = {5, 9, 9, 9};
+  // The largest stage decides. Layers of the last two take longer.
+  auto seconds = [](const PlanRequest &request, int64_t) {
+    std::vector<int> layers = request.strategy.layers;
+    if (layers.empty())
+      layers = {8, 8, 8, 8};
+    double most = 0;
+    for (size_t stage = 0; stage < layers.size(); ++stage)
+      most = std::max(most, layers[stage] * (stage == 3   ? 1.25
+                                             : stage == 2 ? 1.2
+                                                          : 1.0));
+    return most;
+  };
+  SingleSpace space = fixedSpace();
+  const FoundSingles moved = search({estimate}, space, seconds);
+  EXPECT_EQ(moved.fitting.front().seconds, 8 * 1.2);
+  EXPECT_EQ(moved.fitting.front().request.strategy.layers,
+            (std::vector<int>{9, 8, 8, 7}));
+  estimate.layersForLengths = {9, 9, 9, 5};
+  auto ofLengths = [&](const PlanRequest &request, int64_t step) {
+    return request.strategy.layers == estimate.layersForLengths
+               ? 7.0
+               : seconds(request, step);
+  };
+  const FoundSingles found = search({estimate}, space, ofLengths);
+  EXPECT_EQ(found.fitting.front().request.strategy.layers,
+            estimate.layersForLengths);
+}
+
+// Chosen modes that gain nothing by the estimate are the plan that was simulated.
+TEST(SearchSinglesTest, ModesWithoutGainAreNotSimulated) {
+  for (double gain : {1.0, 0.9}) {
+    int simulated = 0;
+    auto seconds = [&](const PlanRequest &request, int64_t) {
+      simulated += request.recompute == chooseRecomputeWord;
+      return request.recompute == chooseRecomputeWord ? gain : 1.0;
+    };
+    auto estimate = [&](const PlanRequest &request, int64_t) {
+      return request.recompute == chooseRecomputeWord ? gain : 1.0;
+    };
+    search({estimateOf("dp=4", 1.0)}, fixedSpace(), seconds, estimate);
+    EXPECT_EQ(simulated > 0, gain < 1);
+  }
 }
 
 } // namespace

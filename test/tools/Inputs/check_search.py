@@ -38,4 +38,14 @@ def stored(fused_path, stored_path):
     assert stored[0]["rank_peak_bytes"][0] > stored[1]["rank_peak_bytes"][0], stored
 
 
-{"search": search, "exhaustive": exhaustive, "stored": stored}[sys.argv[1]](*sys.argv[2:])
+def slices(path):
+    """The fastest slices in a pipeline. What does not has the name and the flags of its words, too."""
+    rows = [row for row in rows_of(path) if "seconds" in row]
+    best = rows[0]
+    assert best["plan"].endswith(" slices=auto") and best["flags"].endswith(" --slices auto"), best["plan"]
+    assert "pp=1" not in best["plan"] and best["cuts"] and len(best["cuts"][0]["slices"]) > 1, best
+    whole = [row["seconds"] for row in rows if row["plan"].endswith(" slices=none")]
+    assert whole and best["seconds"] < 0.9 * min(whole), (best["plan"], best["seconds"], whole)
+
+
+{"search": search, "exhaustive": exhaustive, "slices": slices, "stored": stored}[sys.argv[1]](*sys.argv[2:])

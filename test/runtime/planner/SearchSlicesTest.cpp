@@ -1,0 +1,182 @@
+//===- SearchSlicesTest.cpp - Strategies and cuts of sliced steps ---------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Searches among strategies whose plans slice, with real plans and the simulator.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/base/Text.h"
+#include "runtime/planner/search/ChooseStrategies.h"
+#include "runtime/planner/search/SizedSteps.h"
+#include "test/runtime/plan/TinyPlans.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+
+using namespace dyna;
+
+namespace {
+
+using Steps = std::vector<std::vector<int64_t>>;
+
+Model modelOf(int blocks) {
+  TinyOptions options;
+  options.hidden = 48;
+  options.blocks = blocks;
+  options.degrees = {{2, false}, {4, false}};
+  plan::Manifest manifest = tinyManifest(options);
+  manifest.mutable_facts()->set_positions(4096);
+  return *Model::create(std::move(manifest));
+}
+
+/// A call takes 10 us, a token 0.1 us and a pair 0.2 ns, divided among the shards. A
+/// token of the head takes `head` times as long, as with a large vocabulary.
+/// `exchange`: bytes per second between any two devices.
+CostModel costsOf(const Model &model, double head, double exchange) {
+  std::string text = formatText(
+      "cluster { nodes: 1 devices_per_node: 4 inside { latency_seconds: 1e-6 "
+      "bytes_per_second: %g } between { latency_seconds: 1e-6 "
+      "bytes_per_second: %g } }\n",
+      exchange, exchange);
+  for (const char *kind : {"embedding", "block", "head"})
+    for (int tp : {1, 2, 4})
+      for (auto [direction, factor] :
+           {std::pair("FORWARD", 1.0), {"BACKWARD", 2.0}, {"UPDATE", 0.1}}) {
+        text += formatText("entries { kind: \"%s\" tp: %d direction: %s\n",
+                           kind, tp, direction);
+        const std::string name = kind;
+        const double perToken = 1e-7 * (name == "head" ? head : 1);
+        for (int64_t tokens : {16, 256, 4096})
+          for (int64_t length : {16, 256, 4096})
+            if (length <= tokens) {
+              const int64_t pairs = tokens / length * length * (length + 1) / 2;
+              const double work =
+                  perToken * static_cast<double>(tokens) +
+                  (name == "block" ? 2e-10 : 0) * static_cast<double>(pairs);
+              text +=
+                  formatText("points { tokens: %d pairs: %d seconds: %g }\n",
+                             tokens, pairs, factor * (1e-5 + work / tp));
+            }
+        text += "}\n";
+      }
+  return *CostModel::create(model, *CostTable::parse(text, "costs"));
+}
+
+StatusOr<std::unique_ptr<SizedSteps>> sizedOf(const CostModel &costs,
+                                              const PlanRequest &request,
+                                              const Steps &steps) {
+  SizedSteps::Asked asked = SizedSteps::Asked::alone(request);
+  for (const std::vector<int64_t> &step : steps)
+    asked.longest =
+        std::max(asked.longest, *std::max_element(step.begin(), step.end()));
+  std::vector<std::string> notes;
+  return SizedSteps::create(costs, std::move(asked), notes);
+}
+
+double play(const CostModel &costs, const PlanRequest &request,
+            const Steps &steps) {
+  return *(**sizedOf(costs, request, steps)).play(steps);
+}
+
+/// Searches a single strategy of four ranks for these steps.
+FoundSingles search(const CostModel &costs, const Steps &steps,
+                    const std::string &slices, SingleSpace single = {}) {
+  StrategySpace space;
+  space.ranks = 4;
+  space.request.slices = slices;
+  space.orders = {{"dp", "pp", "tp"}};
+  std::vector<int64_t> lengths;
+  for (const std::vector<int64_t> &step : steps)
+    lengths.insert(lengths.end(), step.begin(), step.end());
+  auto estimates = estimateSingles(costs, space, lengths);
+  EXPECT_TRUE(estimates.isOk()) << estimates.status().message();
+  single.requests = {space.request};
+  single.searchesKinds = single.searchesSizes = false;
+  single.searchesChosenModes = false;
+  single.steps = single.screenedSteps = static_cast<int64_t>(steps.size());
+  auto found = searchSingles(
+      *estimates, single,
+      {[&](const PlanRequest &request, int64_t) -> StatusOr<double> {
+         return play(costs, request, steps);
+       },
+       [&](const PlanRequest &request, int64_t) -> StatusOr<double> {
+         return (**sizedOf(costs, request, steps)).estimate(steps);
+       }},
+      [](const std::string &) {});
+  EXPECT_TRUE(found.isOk()) << found.status().message();
+  return *std::move(found);
+}
+
+// Each step has one long sample. Without slices a wide tensor group is the only way to
+// use all ranks. With slices a pipeline does, and exchanges less.
+TEST(SearchSlices, PipelinesServeLongSamples) {
+  const Model model = modelOf(6);
+  const CostModel costs = costsOf(model, 1, 1e10);
+  const Steps steps = {{4096}, {3000, 100}};
+  const FoundSingles whole = search(costs, steps, ""),
+                     sliced = search(costs, steps, "auto");
+  const SingleStrategy &best = sliced.fitting.front();
+  EXPECT_GT(whole.fitting.front().request.strategy.tp, 1)
+      << whole.fitting.front().name();
+  EXPECT_GT(best.request.strategy.pp, 1) << best.name();
+  EXPECT_LT(best.seconds, 0.95 * whole.fitting.front().seconds);
+  EXPECT_NE(best.flags().find("--slices auto"), std::string::npos);
+}
+
+// Estimates screen, and leave out no strategy that would be much faster.
+TEST(SearchSlices, NoStrategyIsMuchFasterThanTheAnswer) {
+  const Model model = modelOf(5);
+  for (double head : {1.0, 4.0})
+    for (const Steps &steps :
+         {Steps{{2048, 300, 40}}, Steps{{4096}, {500, 500, 700}}}) {
+      const CostModel costs = costsOf(model, head, 2e9);
+      SingleSpace every;
+      every.isExhaustive = true;
+      const FoundSingles found = search(costs, steps, "auto"),
+                         all = search(costs, steps, "auto", every);
+      EXPECT_GT(all.fitting.size(), found.fitting.size());
+      EXPECT_LE(found.fitting.front().seconds,
+                1.03 * all.fitting.front().seconds)
+          << found.fitting.front().name() << " instead of "
+          << all.fitting.front().name();
+    }
+}
+
+/// The layers of the fastest pipeline of four stages.
+PlanRequest fastestPipeline(const FoundSingles &found) {
+  for (const SingleStrategy &single : found.fitting)
+    if (single.request.strategy.pp == 4) {
+      PlanRequest request = single.request;
+      if (request.strategy.layers.empty())
+        request.strategy.layers = single.layers;
+      return request;
+    }
+  ADD_FAILURE() << "no pipeline was simulated";
+  return {};
+}
+
+// The head has a large vocabulary, and the usual cut counts short samples. A long sample
+// that passes whole takes the sum of all stages, whatever the cut. In slices the largest
+// stage counts, so layers move.
+TEST(SearchSlices, LayersMoveWithSlices) {
+  const Model model = modelOf(14);
+  const CostModel costs = costsOf(model, 6, 1e10);
+  const Steps steps = {{4096}};
+  SingleSpace space;
+  space.mostRefined = 10;
+  PlanRequest whole = fastestPipeline(search(costs, steps, "", space));
+  const PlanRequest sliced =
+      fastestPipeline(search(costs, steps, "auto", space));
+  EXPECT_NE(whole.strategy.layers, sliced.strategy.layers);
+  const double unsliced = play(costs, whole, steps);
+  whole.slices = "auto";
+  const double other = play(costs, whole, steps),
+               joint = play(costs, sliced, steps);
+  EXPECT_LT(other, 0.7 * unsliced);
+  EXPECT_LT(joint, 0.95 * other);
+}
+
+} // namespace

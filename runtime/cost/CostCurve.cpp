@@ -135,12 +135,25 @@ struct Block {
   double mean() const { return sum / points; }
 };
 
+/// Keeps products of any costs finite. Measured factors are below ten.
+constexpr double mostFactor = 1e6;
+
+std::vector<MeasuredPoint> withoutContext(std::vector<MeasuredPoint> points) {
+  points.erase(std::remove_if(points.begin(), points.end(),
+                              [](const MeasuredPoint &point) {
+                                return point.load.context > 0;
+                              }),
+               points.end());
+  return points;
+}
+
 } // namespace
 
-CostCurve::CostCurve(const std::vector<MeasuredPoint> &points)
-    : plane_(fitPlane(points)) {
+CostCurve::CostCurve(const std::vector<MeasuredPoint> &points) {
+  const std::vector<MeasuredPoint> whole = withoutContext(points);
+  plane_ = fitPlane(whole);
   std::vector<std::pair<double, double>> measured;
-  for (const MeasuredPoint &point : points)
+  for (const MeasuredPoint &point : whole)
     measured.emplace_back(onPlane(point.load), point.seconds);
   std::sort(measured.begin(), measured.end());
   std::vector<Block> blocks;
@@ -161,6 +174,15 @@ CostCurve::CostCurve(const std::vector<MeasuredPoint> &points)
     if (block.last > block.first)
       line_.emplace_back(block.last, block.mean());
   }
+  std::vector<ContextFactors::Point> factors;
+  for (const MeasuredPoint &point : points) {
+    const Load &load = point.load;
+    // A whole sample that costs nothing has nothing to correct.
+    if (const double guess = wholeSeconds(load); load.context > 0 && guess > 0)
+      factors.push_back({load.queries, load.context,
+                         std::min(point.seconds / guess, mostFactor)});
+  }
+  factors_ = ContextFactors(std::move(factors));
 }
 
 double CostCurve::onPlane(const Load &load) const {
@@ -168,6 +190,16 @@ double CostCurve::onPlane(const Load &load) const {
 }
 
 double CostCurve::seconds(const Load &load) const {
+  const double whole = wholeSeconds(load);
+  if (load.context <= 0 || load.queries <= 0 || factors_.empty())
+    return whole;
+  const auto segments =
+      static_cast<double>(std::max<int64_t>(load.segments, 1));
+  return whole * factors_.at(static_cast<double>(load.queries) / segments,
+                             static_cast<double>(load.context) / segments);
+}
+
+double CostCurve::wholeSeconds(const Load &load) const {
   double plane = onPlane(load);
   auto above =
       std::lower_bound(line_.begin(), line_.end(), plane,

@@ -19,12 +19,17 @@
 //             meet | x                   that point.
 //             +--------------- plane
 //
+// Both come from points without context, and whole samples have no other cost. Points
+// with context are those of token slices, and correct these (ContextFactors.h). Without
+// such points, a slice costs as much as whole samples with its queries and visible pairs.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef DYNA_RUNTIME_COST_COSTCURVE_H
 #define DYNA_RUNTIME_COST_COSTCURVE_H
 
 #include "runtime/base/Load.h"
+#include "runtime/cost/ContextFactors.h"
 
 #include <array>
 #include <cstdint>
@@ -33,8 +38,8 @@
 
 namespace dyna {
 
-/// Seconds of a call. A curve reads queries, pairs and targets of the load. Its `pairs`
-/// are those that the function computes, without the ones that a mask hides.
+/// Seconds of a call. A curve reads queries, pairs, targets and context of the load. Its
+/// `pairs` are those that the function computes, without the ones that a mask hides.
 struct MeasuredPoint {
   Load load;
   double seconds = 0;
@@ -49,12 +54,28 @@ constexpr Load callLoad(int64_t queries, int64_t pairs, int64_t targets) {
   return load;
 }
 
+/// Returns the load of a token slice of causal attention, as tables of costs state it.
+constexpr Load sliceLoad(int64_t tokens, int64_t context) {
+  const Load slice = loadOf({context, tokens}, {0, context + tokens});
+  Load load = callLoad(tokens, slice.causalPairs, 0);
+  load.context = context;
+  return load;
+}
+
 class CostCurve {
 public:
-  /// At least one point; nothing is negative, everything finite. O(n log n).
+  /// At least one point has no context; nothing is negative, everything finite. A point
+  /// with context is one slice. O(n log n).
   explicit CostCurve(const std::vector<MeasuredPoint> &points);
 
+  /// Returns the seconds of a call. Segments that share a call count as slices of their
+  /// mean tokens and mean context.
   double seconds(const Load &load) const;
+  /// Returns the seconds of whole samples with as many queries, pairs and targets.
+  double wholeSeconds(const Load &load) const;
+
+  /// Returns true if slices have costs of their own.
+  bool hasContext() const { return !factors_.empty(); }
 
   /// Coefficients of queries, pairs, targets and 1.
   const std::array<double, 4> &plane() const { return plane_; }
@@ -65,6 +86,7 @@ private:
   std::array<double, 4> plane_{};
   /// What the plane says and what was measured, both ascending.
   std::vector<std::pair<double, double>> line_;
+  ContextFactors factors_;
 };
 
 } // namespace dyna

@@ -248,6 +248,27 @@ static Status checkLayers(const plan::Manifest &manifest,
   return Status::ok();
 }
 
+/// Fails if a slice of the table ends behind the longest sample.
+static Status checkPositions(const plan::Manifest &manifest,
+                             const CostTable &table) {
+  const int64_t positions = manifest.facts().positions();
+  if (positions == 0)
+    return Status::ok();
+  for (const cost::Entry &entry : table.message().entries())
+    for (int i = 0; i < entry.points_size(); ++i) {
+      const cost::Point &point = entry.points(i);
+      if (point.context() > 0 && point.context() + point.tokens() > positions)
+        return Status::invalidArgument(formatText(
+            "%s: entry %s: point %d: a slice of %d tokens after %d ends behind "
+            "the %d positions of this model; measure this model with --profile",
+            table.name(),
+            describeCostKey({entry.kind(), std::max(entry.tp(), 1), entry.sp(),
+                             entry.direction()}),
+            i + 1, point.tokens(), point.context(), positions));
+    }
+  return Status::ok();
+}
+
 StatusOr<CostModel> CostModel::create(const Model &model, CostTable table) {
   const auto &kinds = model.manifest().kinds();
   for (const auto &entry : table.curves()) {
@@ -265,6 +286,7 @@ StatusOr<CostModel> CostModel::create(const Model &model, CostTable table) {
                    table.name(), describeCostKey(key), key.kind, names));
   }
   DYNA_RETURN_IF_ERROR(checkLayers(model.manifest(), table));
+  DYNA_RETURN_IF_ERROR(checkPositions(model.manifest(), table));
   if (table.scores().has_value() != keepsScores(model))
     return Status::invalidArgument(
         table.name() +
@@ -287,6 +309,12 @@ StatusOr<CostModel> CostModel::open(const Model &model,
 
 CostKey CostModel::keyOf(const KindAt &at, cost::Direction direction) const {
   return {model_->manifest().kinds(at.kind).name(), at.tp, at.sp, direction};
+}
+
+bool CostModel::measuresSlices() const {
+  return std::any_of(
+      table_.curves().begin(), table_.curves().end(),
+      [](const auto &entry) { return entry.second.hasContext(); });
 }
 
 std::string CostModel::otherComputeType() const {

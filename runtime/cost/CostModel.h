@@ -43,10 +43,10 @@ cost::Layer layerOf(const plan::LayerKind &kind);
 
 class CostModel {
 public:
-  /// Measured by `table`. Fails where it names a kind that the model lacks, or
-  /// says that it is another layer there: it is that of another model; or has
-  /// scores, which the model does not keep, or the other way round. `model` must
-  /// outlive this.
+  /// Measured by `table`. Fails if the table is of another model. It then names a kind
+  /// that the model lacks, or says that it is another layer there, or has slices behind
+  /// the model's positions. Fails too if only one of both has scores. `model` must outlive
+  /// this.
   static StatusOr<CostModel> create(const Model &model, CostTable table);
   /// The same for a file, or for an empty path nothing measured.
   static StatusOr<CostModel> open(const Model &model, const std::string &path);
@@ -58,12 +58,15 @@ public:
   const CostTable &table() const { return table_; }
 
   /// Returns the seconds of one call. A degree that was not compiled costs as much as
-  /// tp=1.
+  /// tp=1. Token slices cost what points with context say (CostCurve.h), if the function
+  /// has such points.
   double seconds(const KindAt &at, cost::Direction direction,
                  const Load &load) const;
   bool isMeasured(const KindAt &at, cost::Direction direction) const {
     return table_.curves().count(keyOf(at, direction)) > 0;
   }
+  /// Returns true if slices of some function were measured.
+  bool measuresSlices() const;
   CostKey keyOf(const KindAt &at, cost::Direction direction) const;
   /// What the table's entries were measured in, where that is another compute type
   /// than the model's; else empty, as where the table does not say.

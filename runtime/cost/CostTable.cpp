@@ -121,11 +121,39 @@ bool isPerMicroBatch(cost::Direction direction) {
   return direction != cost::UPDATE && direction != cost::GRAD_NORM;
 }
 
+/// Checks a point with context: one slice of a sample, whose attention is causal.
+Status checkSlice(const cost::Point &point, cost::Direction direction) {
+  if (!isPerMicroBatch(direction))
+    return Status::invalidArgument(
+        formatText("has context %d, but %s runs once in a step: leave context "
+                   "out",
+                   point.context(), cost::Direction_Name(direction)));
+  if (point.pairs() == 0)
+    return Status::invalidArgument(
+        formatText("has context %d, but no pairs: only attention reads earlier "
+                   "tokens, so other kinds have points without context",
+                   point.context()));
+  // Squares of what a sample may have are exact.
+  constexpr int64_t most = INT64_C(1) << 30;
+  if (point.tokens() > most || point.context() > most)
+    return Status::invalidArgument(
+        formatText("a slice of %d tokens after %d: expects at most %d of each",
+                   point.tokens(), point.context(), most));
+  if (const Load slice = sliceLoad(point.tokens(), point.context());
+      point.pairs() != slice.pairs)
+    return Status::invalidArgument(formatText(
+        "%d pairs, but a slice of %d tokens after %d has %d: a point with "
+        "context is one slice alone, without other samples",
+        point.pairs(), point.tokens(), point.context(), slice.pairs));
+  return Status::ok();
+}
+
 Status checkPoint(const cost::Point &point, cost::Direction direction) {
   const std::pair<const char *, int64_t> works[] = {
       {"tokens", point.tokens()},
       {"pairs", point.pairs()},
-      {"targets", point.targets()}};
+      {"targets", point.targets()},
+      {"context", point.context()}};
   for (auto [field, value] : works)
     if (value < 0 || value > maxWork)
       return Status::invalidArgument(
@@ -134,9 +162,16 @@ Status checkPoint(const cost::Point &point, cost::Direction direction) {
       point.seconds() > maxSeconds)
     return Status::invalidArgument(formatText(
         "seconds expects 0 to %g, but got %g", maxSeconds, point.seconds()));
+  if (point.tokens() == 0 && isPerMicroBatch(direction))
+    return Status::invalidArgument(
+        formatText("has no tokens: %s runs on a micro-batch, say how many "
+                   "tokens that has",
+                   cost::Direction_Name(direction)));
   // Both are far below 2^53.
   const double tokens = static_cast<double>(point.tokens());
-  if (static_cast<double>(point.pairs()) > tokens * tokens)
+  if (point.context() > 0)
+    DYNA_RETURN_IF_ERROR(checkSlice(point, direction));
+  else if (static_cast<double>(point.pairs()) > tokens * tokens)
     return Status::invalidArgument(
         formatText("%d pairs, but %d tokens have at most %g", point.pairs(),
                    point.tokens(), tokens * tokens));
@@ -147,11 +182,6 @@ Status checkPoint(const cost::Point &point, cost::Direction direction) {
   if (point.targets() > point.tokens())
     return Status::invalidArgument(formatText("%d targets, but %d tokens",
                                               point.targets(), point.tokens()));
-  if (point.tokens() == 0 && isPerMicroBatch(direction))
-    return Status::invalidArgument(
-        formatText("has no tokens: %s runs on a micro-batch, say how many "
-                   "tokens that has",
-                   cost::Direction_Name(direction)));
   return Status::ok();
 }
 
@@ -165,9 +195,12 @@ bool isFarMore(double seconds, double others) {
          mostOff * std::max(others, leastSeconds);
 }
 
-/// The number of a point that the curve is far off, or -1.
+/// The number of a point that the curve is far off, or -1. The curve meets points with
+/// context, whatever they say.
 int farOff(const CostCurve &curve, const std::vector<MeasuredPoint> &points) {
   for (size_t i = 0; i < points.size(); ++i) {
+    if (points[i].load.context > 0)
+      continue;
     const double expected = curve.seconds(points[i].load);
     if (isFarMore(points[i].seconds, expected) ||
         isFarMore(expected, points[i].seconds))
@@ -177,19 +210,28 @@ int farOff(const CostCurve &curve, const std::vector<MeasuredPoint> &points) {
 }
 
 bool isNoMore(const Load &a, const Load &b) {
-  return a.queries <= b.queries && a.pairs <= b.pairs && a.targets <= b.targets;
+  return a.queries <= b.queries && a.pairs <= b.pairs &&
+         a.targets <= b.targets && a.context <= b.context;
+}
+
+/// Returns "tokens 8, pairs 164, targets 0, context 16".
+std::string describeWork(const Load &load) {
+  return formatText("tokens %d, pairs %d, targets %d%s", load.queries,
+                    load.pairs, load.targets,
+                    load.context > 0 ? formatText(", context %d", load.context)
+                                     : "");
 }
 
 std::string describePoint(const std::vector<MeasuredPoint> &points, size_t i) {
-  const Load &load = points[i].load;
-  return formatText("point %d (tokens %d, pairs %d, targets %d)", i + 1,
-                    load.queries, load.pairs, load.targets);
+  return formatText("point %d (%s)", i + 1, describeWork(points[i].load));
 }
 
 /// Of the points of which one takes far longer than another with more work the one
 /// that has most such others is wrong: says so, with one of them. Empty: no two
 /// points alone show it, or there are too many to compare.
-std::string describeContradiction(const std::vector<MeasuredPoint> &points) {
+/// With `ofSlices`, one of the two points has context.
+std::string describeContradiction(const std::vector<MeasuredPoint> &points,
+                                  bool ofSlices) {
   constexpr size_t mostCompared = 4096;
   if (points.size() > mostCompared)
     return "";
@@ -197,6 +239,7 @@ std::string describeContradiction(const std::vector<MeasuredPoint> &points) {
   for (size_t i = 0; i < points.size(); ++i)
     for (size_t j = 0; j < points.size(); ++j)
       if (i != j && isNoMore(points[i].load, points[j].load) &&
+          (!ofSlices || points[j].load.context > 0) &&
           isFarMore(points[i].seconds, points[j].seconds)) {
         ++others[i], ++others[j];
         other[i] = static_cast<int>(j), other[j] = static_cast<int>(i);
@@ -210,6 +253,49 @@ std::string describeContradiction(const std::vector<MeasuredPoint> &points) {
                     describePoint(points, wrong), one.seconds,
                     describePoint(points, other[wrong]),
                     one.seconds > two.seconds ? "more" : "less", two.seconds);
+}
+
+/// Returns what is wrong with measured seconds; empty: nothing.
+std::string describeFault(const CostCurve &curve,
+                          const std::vector<MeasuredPoint> &points) {
+  const int i = farOff(curve, points);
+  if (i < 0)
+    return curve.hasContext() ? describeContradiction(points, true) : "";
+  const std::string what = describeContradiction(points, false);
+  return what.empty()
+             ? formatText("%s takes %g seconds, but the other points say %g",
+                          describePoint(points, i), points[i].seconds,
+                          curve.seconds(points[i].load))
+             : what;
+}
+
+/// Returns the points of an entry, or what is wrong with them.
+StatusOr<std::vector<MeasuredPoint>> readPoints(const cost::Entry &entry) {
+  std::vector<MeasuredPoint> points;
+  std::map<std::array<int64_t, 4>, int> places;
+  for (const cost::Point &point : entry.points()) {
+    const int number = static_cast<int>(points.size()) + 1;
+    if (Status status = checkPoint(point, entry.direction()); !status.isOk())
+      return Status::invalidArgument(
+          formatText("point %d: %s", number, status.message()));
+    Load load = callLoad(point.tokens(), point.pairs(), point.targets());
+    load.context = point.context();
+    auto [same, isNew] = places.insert(
+        {{load.queries, load.pairs, load.targets, load.context}, number});
+    if (!isNew)
+      return Status::invalidArgument(formatText(
+          "points %d and %d are of one work (%s), with %g and %g seconds: keep "
+          "one of them",
+          same->second, number, describeWork(load),
+          points[same->second - 1].seconds, point.seconds()));
+    points.push_back({load, point.seconds()});
+  }
+  if (std::all_of(points.begin(), points.end(),
+                  [](const MeasuredPoint &p) { return p.load.context > 0; }))
+    return Status::invalidArgument(
+        "has points with context alone: slices are compared with whole "
+        "samples, so measure at least one point without");
+  return points;
 }
 
 } // namespace
@@ -241,35 +327,13 @@ Status CostTable::add(const cost::Entry &entry, int index) {
     return refuse("sp splits what tp leaves whole, but tp is 1: leave it out");
   if (entry.points().empty())
     return refuse("has no points: measure at least one");
-  std::vector<MeasuredPoint> points;
-  std::map<std::array<int64_t, 3>, int> places;
-  for (const cost::Point &point : entry.points()) {
-    if (Status status = checkPoint(point, key.direction); !status.isOk())
-      return refuse(formatText("point %d: %s",
-                               static_cast<int>(points.size()) + 1,
-                               status.message()));
-    auto [same, isNew] =
-        places.insert({{point.tokens(), point.pairs(), point.targets()},
-                       static_cast<int>(points.size()) + 1});
-    if (!isNew)
-      return refuse(formatText(
-          "points %d and %d are of one work (tokens %d, pairs %d, targets %d), "
-          "with %g and %g seconds: keep one of them",
-          same->second, points.size() + 1, point.tokens(), point.pairs(),
-          point.targets(), points[same->second - 1].seconds, point.seconds()));
-    points.push_back({callLoad(point.tokens(), point.pairs(), point.targets()),
-                      point.seconds()});
-  }
-  CostCurve curve(points);
-  if (int i = farOff(curve, points); i >= 0) {
-    std::string what = describeContradiction(points);
-    if (what.empty())
-      what = formatText("%s takes %g seconds, but the other points say %g",
-                        describePoint(points, i), points[i].seconds,
-                        curve.seconds(points[i].load));
+  StatusOr<std::vector<MeasuredPoint>> points = readPoints(entry);
+  if (!points.isOk())
+    return refuse(points.status().message());
+  CostCurve curve(*points);
+  if (std::string what = describeFault(curve, *points); !what.empty())
     return refuse(what + ": more work cannot take that much less time, measure "
                          "again");
-  }
   if (!curves_.emplace(key, std::move(curve)).second)
     return refuse("is there twice: put all points into one entry");
   return Status::ok();

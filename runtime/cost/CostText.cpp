@@ -39,7 +39,8 @@ void writeEntry(const cost::Entry &entry, std::string &text) {
     const std::pair<const char *, int64_t> works[] = {
         {"tokens", point.tokens()},
         {"pairs", point.pairs()},
-        {"targets", point.targets()}};
+        {"targets", point.targets()},
+        {"context", point.context()}};
     for (auto [field, value] : works)
       if (value != 0)
         text += formatText(" %s: %d", field, value);

@@ -19,6 +19,9 @@ std::vector<std::string> dyna::test::fuzzSeeds() {
           "  points { tokens: 1024 pairs: 524800 seconds: 0.0031 }\n"
           "  points { tokens: 4096 pairs: 2099200 seconds: 0.0118 }\n"
           "  points { tokens: 4096 pairs: 8390656 seconds: 0.0132 } }\n"
+          "entries { kind: \"block\" direction: FORWARD\n"
+          "  points { tokens: 4 pairs: 10 seconds: 1e-4 }\n"
+          "  points { tokens: 4 pairs: 42 context: 8 seconds: 3e-4 } }\n"
           "entries { kind: \"head\" tp: 2 sp: true direction: FORWARD\n"
           "  points { tokens: 64 targets: 60 seconds: 1e-3 } }\n",
           "# only a device\ndevice { name: \"mine\" f64_flops: 5e11\n"
@@ -61,6 +64,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                   "seconds are finite and not negative");
           require(seconds >= before * (1 - 1e-9), "more work costs no less");
           before = seconds;
+        }
+        for (int64_t context : {1, 100, 1 << 20}) {
+          const double seconds =
+              costs->seconds({kind, tp, false}, direction,
+                             loadOf({context, 64}, {0, context + 64}));
+          require(std::isfinite(seconds) && seconds >= 0,
+                  "seconds of slices are finite and not negative");
         }
       }
   return 0;

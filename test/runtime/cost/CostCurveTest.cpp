@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <gmock/gmock.h>
+#include <map>
 
 using namespace dyna;
 using testing::ElementsAre;
@@ -171,6 +172,120 @@ TEST(CostCurveTest, PointsThatContradictEachOtherAreAveraged) {
 TEST(CostCurveTest, NothingCostsNothing) {
   CostCurve curve({{callLoad(100, 5, 0), 0}, {callLoad(200, 5, 0), 0}});
   EXPECT_EQ(curve.seconds(callLoad(1 << 20, 1 << 20, 1)), 0);
+}
+
+/// Factors of points, computed without sorting: looks for neighbours among all points.
+double naiveFactor(const std::vector<ContextFactors::Point> &points,
+                   double tokens, double context) {
+  std::map<int64_t, std::map<int64_t, std::vector<double>>> rows;
+  for (const ContextFactors::Point &point : points)
+    rows[point.tokens][point.context].push_back(point.factor);
+  auto line = [](const std::map<int64_t, double> &values, double x) {
+    double low = -1, high = -1, below = 0, above = 0;
+    for (auto [place, value] : values) {
+      const double at = std::log2(static_cast<double>(place));
+      if (at <= x)
+        low = at, below = value;
+      if (at >= x && high < 0)
+        high = at, above = value;
+    }
+    if (low < 0)
+      return above;
+    if (high < 0 || high == low)
+      return below;
+    return below + (above - below) * (x - low) / (high - low);
+  };
+  std::map<int64_t, double> ofRows;
+  for (const auto &[row, contexts] : rows) {
+    std::map<int64_t, double> means;
+    for (const auto &[place, factors] : contexts) {
+      double sum = 0;
+      for (double factor : factors)
+        sum += factor;
+      means[place] = sum / static_cast<double>(factors.size());
+    }
+    ofRows[row] = line(means, std::log2(context));
+  }
+  return line(ofRows, std::log2(tokens));
+}
+
+TEST(ContextFactorsTest, EqualABruteForceSearchForNeighbours) {
+  Draw draw(5);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<ContextFactors::Point> points(1 + draw.below(12));
+    for (ContextFactors::Point &point : points)
+      point = {1 + draw.below(6), 1 + draw.below(8), draw.real()};
+    const ContextFactors factors(points);
+    for (int i = 0; i < 30; ++i) {
+      const double tokens = 0.5 + 8 * draw.real(),
+                   context = 0.5 + 10 * draw.real();
+      ASSERT_NEAR(factors.at(tokens, context),
+                  naiveFactor(points, tokens, context), 1e-12);
+    }
+  }
+  EXPECT_TRUE(ContextFactors().empty());
+  EXPECT_EQ(ContextFactors().at(3, 5), 1);
+}
+
+/// Whole samples of several lengths, whose seconds are a plane.
+std::vector<MeasuredPoint> wholePoints() {
+  std::vector<MeasuredPoint> points;
+  for (int64_t tokens : {8, 64, 512, 4096})
+    for (int64_t length : {8, 64, 512})
+      if (length <= tokens) {
+        const Load load =
+            callLoad(tokens, tokens / length * length * (length + 1) / 2, 0);
+        points.push_back({load, planeOf({2e-6, 3e-9, 0, 1e-5}, load)});
+      }
+  return points;
+}
+
+TEST(CostCurveTest, SlicesCostWhatPointsWithContextSay) {
+  std::vector<MeasuredPoint> points = wholePoints();
+  const CostCurve whole(points);
+  EXPECT_FALSE(whole.hasContext());
+  // Without such points, context is the pairs alone.
+  Load slice = sliceLoad(64, 1024);
+  EXPECT_EQ(slice.pairs, 64 * 1024 + 64 * 65 / 2);
+  EXPECT_EQ(whole.seconds(slice), whole.wholeSeconds(slice));
+  for (int64_t tokens : {8, 64})
+    for (int64_t context : {128, 1024}) {
+      const Load load = sliceLoad(tokens, context);
+      const double factor = (tokens == 8 ? 3 : 1.5) + (context == 128 ? 0 : 1);
+      points.push_back({load, factor * whole.seconds(load)});
+    }
+  const CostCurve both(points);
+  EXPECT_TRUE(both.hasContext());
+  for (size_t i = 0; i < points.size(); ++i)
+    EXPECT_NEAR(both.seconds(points[i].load), points[i].seconds,
+                1e-9 * points[i].seconds)
+        << i;
+  // Whole samples keep their seconds to the last bit.
+  Draw draw(6);
+  for (int i = 0; i < 100; ++i) {
+    const Load load = draw.load();
+    EXPECT_EQ(both.seconds(load), whole.seconds(load));
+  }
+  auto factorOf = [&](const Load &load) {
+    return both.seconds(load) / whole.seconds(load);
+  };
+  // Half way between two sizes, contexts, and beyond all of them.
+  EXPECT_NEAR(factorOf(sliceLoad(8, 362)), 3.5, 1e-3);
+  EXPECT_NEAR(factorOf(sliceLoad(22, 128)), 2.25, 0.04);
+  EXPECT_NEAR(factorOf(sliceLoad(2, 16)), 3, 1e-9);
+  EXPECT_NEAR(factorOf(sliceLoad(512, 8192)), 2.5, 1e-9);
+  // Two equal slices in one call have the factor of one.
+  Load two = times(sliceLoad(64, 1024), 2);
+  two.segments = 2;
+  EXPECT_NEAR(factorOf(two), 2.5, 1e-9);
+}
+
+TEST(CostCurveTest, FactorsAreFinite) {
+  CostCurve curve({{callLoad(8, 36, 0), 1e-300}, {sliceLoad(8, 8), 1e9}});
+  EXPECT_TRUE(std::isfinite(curve.seconds(sliceLoad(1 << 20, 1 << 20))));
+  CostCurve free({{callLoad(8, 36, 0), 0}, {sliceLoad(8, 8), 1}});
+  EXPECT_EQ(free.seconds(sliceLoad(8, 8)), 0);
+  EXPECT_FALSE(free.hasContext());
 }
 
 } // namespace

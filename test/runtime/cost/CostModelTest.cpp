@@ -104,6 +104,51 @@ TEST_F(CostModelTest, LayersOfOtherSizesAreAnotherModels) {
   EXPECT_EQ(refusal({}), "");
 }
 
+// Samples of this model end at 100 tokens.
+TEST_F(CostModelTest, SlicesBehindThePositionsAreRefused) {
+  plan::Manifest manifest = model->manifest();
+  manifest.mutable_facts()->set_positions(100);
+  model = std::make_unique<Model>(*Model::create(std::move(manifest)));
+  auto refusal = [&](int64_t tokens, int64_t context) {
+    auto table = CostTable::parse(
+        "entries { kind: \"block\" direction: FORWARD "
+        "points { tokens: 4 pairs: 10 seconds: 1 } points { tokens: " +
+            std::to_string(tokens) + " context: " + std::to_string(context) +
+            " pairs: " + std::to_string(sliceLoad(tokens, context).pairs) +
+            " seconds: 1 } }",
+        "costs.txt");
+    EXPECT_TRUE(table.isOk()) << table.status().message();
+    return CostModel::create(*model, *table).status().message();
+  };
+  EXPECT_EQ(refusal(20, 80), "");
+  EXPECT_EQ(refusal(20, 81),
+            "costs.txt: entry block tp=1 FORWARD: point 2: a slice of 20 "
+            "tokens after 81 ends behind the 100 positions of this model; "
+            "measure this model with --profile");
+  // Any length.
+  manifest = model->manifest();
+  manifest.mutable_facts()->set_positions(0);
+  model = std::make_unique<Model>(*Model::create(std::move(manifest)));
+  EXPECT_EQ(refusal(20, 81), "");
+}
+
+TEST_F(CostModelTest, SlicesCostByTheirContext) {
+  CostModel costs =
+      this->costs("entries { kind: \"block\" direction: FORWARD "
+                  "points { tokens: 4 pairs: 10 seconds: 1 } "
+                  "points { tokens: 4 pairs: 42 context: 8 seconds: 7 } } " +
+                  entry("block", "BACKWARD", 3));
+  EXPECT_TRUE(costs.measuresSlices());
+  const Load slice = loadOf({8, 4}, {0, 12});
+  EXPECT_EQ(slice.context, 8);
+  EXPECT_DOUBLE_EQ(costs.seconds({block}, cost::FORWARD, slice), 7);
+  EXPECT_DOUBLE_EQ(costs.seconds({block}, cost::FORWARD, loadOfSample(4)), 1);
+  // A function whose slices nobody measured.
+  EXPECT_DOUBLE_EQ(costs.seconds({block}, cost::BACKWARD, slice),
+                   costs.seconds({block}, cost::BACKWARD, loadOfSample(4)));
+  EXPECT_FALSE(this->costs(entry("block", "FORWARD", 3)).measuresSlices());
+}
+
 // The estimate, worked out by hand: device rates that make one side count.
 TEST_F(CostModelTest, EstimatesFlopsOrBytes) {
   std::string rates = "f32_flops: 1 bf16_flops: 1 launch_seconds: 0.5 }";

@@ -35,6 +35,29 @@ TEST(CostTableTest, ReadsEntriesAndDevice) {
   EXPECT_EQ(table->device().bf16_flops(), 4);
 }
 
+TEST(CostTableTest, PointsMayHaveContext) {
+  const char *whole = "points { tokens: 4 pairs: 10 seconds: 1 } ";
+  auto curveOf = [&](const std::string &points) {
+    auto table = CostTable::parse(
+        "entries { kind: \"a\" direction: FORWARD " + points + " }", "file");
+    EXPECT_TRUE(table.isOk()) << table.status().message();
+    return table->curves().begin()->second;
+  };
+  const Load slice = sliceLoad(4, 8);
+  EXPECT_EQ(slice.pairs, 42);
+  // A file from before slices: they are whole samples of as many pairs.
+  EXPECT_FALSE(curveOf(whole).hasContext());
+  EXPECT_EQ(curveOf(whole).seconds(slice), 1);
+  const CostCurve curve =
+      curveOf(whole + std::string("points { tokens: 4 pairs: 42 context: 8 "
+                                  "seconds: 7 }"));
+  EXPECT_TRUE(curve.hasContext());
+  EXPECT_DOUBLE_EQ(curve.seconds(slice), 7);
+  EXPECT_EQ(curve.seconds(callLoad(4, 10, 0)), 1);
+  // A whole sample with as many pairs is none.
+  EXPECT_EQ(curve.seconds(callLoad(4, 42, 0)), 1);
+}
+
 TEST(CostTableTest, FingerprintsAreOfWhatFilesSay) {
   auto of = [](const char *text) {
     auto table = CostTable::parse(text, "costs.txt");
@@ -166,6 +189,49 @@ const BadTable badTables[] = {
     {"entries { kind: \"a\" direction: FORWARD "
      "points { tokens: 8 pairs: 1 seconds: 9 } }",
      {"point 1: 1 pairs, but each of 8 tokens sees one key at least"}},
+    // Slices: a point with context is one of them.
+    {"entries { kind: \"a\" direction: FORWARD "
+     "points { tokens: 4 pairs: 42 context: -8 seconds: 1 } }",
+     {"point 1: context expects 0 to", "got -8"}},
+    {"entries { kind: \"a\" direction: FORWARD "
+     "points { tokens: 4 pairs: 42 context: 9007199254740993 seconds: 1 } }",
+     {"point 1: context expects 0 to", "9007199254740993"}},
+    {"entries { kind: \"a\" direction: FORWARD "
+     "points { tokens: 4 pairs: 42 context: 2000000000 seconds: 1 } }",
+     {"point 1: a slice of 4 tokens after 2000000000: expects at most"}},
+    {"entries { kind: \"a\" direction: FORWARD points { tokens: 4 seconds: 1 } "
+     "points { tokens: 4 context: 8 seconds: 1 } }",
+     {"point 2: has context 8, but no pairs"}},
+    {"entries { kind: \"a\" direction: UPDATE "
+     "points { context: 8 seconds: 1 } }",
+     {"point 1: has context 8, but UPDATE runs once in a step"}},
+    {"entries { kind: \"a\" direction: FORWARD "
+     "points { context: 8 seconds: 1 } }",
+     {"point 1: has no tokens"}},
+    // A slice beside a whole sample, and all pairs instead of the visible ones.
+    {"entries { kind: \"a\" direction: FORWARD "
+     "points { tokens: 4 pairs: 38 context: 8 seconds: 1 } }",
+     {"point 1: 38 pairs, but a slice of 4 tokens after 8 has 42", "alone"}},
+    {"entries { kind: \"a\" direction: FORWARD "
+     "points { tokens: 4 pairs: 48 context: 8 seconds: 1 } }",
+     {"point 1: 48 pairs, but a slice of 4 tokens after 8 has 42"}},
+    {"entries { kind: \"a\" direction: FORWARD "
+     "points { tokens: 4 pairs: 42 context: 8 seconds: 1 } }",
+     {"entry 1 (a tp=1 FORWARD)", "points with context alone",
+      "at least one point without"}},
+    {"entries { kind: \"a\" direction: FORWARD "
+     "points { tokens: 4 pairs: 10 seconds: 1 } "
+     "points { tokens: 4 pairs: 42 context: 8 seconds: 1 } "
+     "points { tokens: 4 pairs: 42 context: 8 seconds: 2 } }",
+     {"points 2 and 3 are of one work (tokens 4, pairs 42, targets 0, context "
+      "8), with 1 and 2 seconds"}},
+    {"entries { kind: \"a\" direction: FORWARD "
+     "points { tokens: 4 pairs: 10 seconds: 1 } "
+     "points { tokens: 4 pairs: 42 context: 8 seconds: 30 } "
+     "points { tokens: 4 pairs: 74 context: 16 seconds: 1 } }",
+     {"point 2 (tokens 4, pairs 42, targets 0, context 8) takes 30 seconds, "
+      "but point 3 (tokens 4, pairs 74, targets 0, context 16), of more work, "
+      "takes 1"}},
     // The one that several others contradict is the wrong one.
     {"entries { kind: \"a\" direction: FORWARD "
      "points { tokens: 10 seconds: 0.1 } points { tokens: 20 seconds: 0.2 } "

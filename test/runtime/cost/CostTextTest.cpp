@@ -22,7 +22,8 @@ cost::Table tableOf(const std::string &text) {
 const char *const everything = R"(
   entries { kind: "a \"b\"\n" tp: 2 sp: true direction: BACKWARD_INPUT
     points { tokens: 3 pairs: 5 targets: 1 seconds: 0.125 }
-    points { tokens: 4503599627370495 seconds: 0.25 } }
+    points { tokens: 4503599627370495 seconds: 0.25 }
+    points { tokens: 4 pairs: 42 context: 8 seconds: 0.5 } }
   layers { kind: "a \"b\"\n" parameters: 7 flops_per_token: 9007199254740993
     flops_per_pair: 5 flops_per_target: 6 }
   layers { kind: "head" }

@@ -45,6 +45,14 @@ Load loadOfPowers(int t, int q) {
   return load;
 }
 
+/// Returns the load of a slice of 2^t tokens after 2^c, all of them in the loss.
+Load sliceOfPowers(int t, int c) {
+  const int64_t context = INT64_C(1) << c, tokens = INT64_C(1) << t;
+  Load load = loadOf({context, tokens}, {0, context + tokens});
+  load.targets = tokens;
+  return load;
+}
+
 } // namespace
 
 StageTables::StageTables(const ExecutableGraph &graph, const CostModel &costs,
@@ -53,32 +61,60 @@ StageTables::StageTables(const ExecutableGraph &graph, const CostModel &costs,
     // The last slice of a sample counts as a whole sample of nearly twice its tokens.
     : powers_(powersUpTo(2 * mostTokens)) {
   const size_t points = static_cast<size_t>(powers_) * powers_;
+  Sums sums = tabulate(graph, costs, options, trains, loadOfPowers);
+  slowest_.whole.assign(points, 0);
+  path_.whole.assign(points, 0);
+  for (size_t stage = 0; stage < sums.forward.size(); ++stage) {
+    Values &forward = sums.forward[stage], &backward = sums.backward[stage];
+    neverFall(forward);
+    neverFall(backward);
+    for (size_t i = 0; i < points; ++i) {
+      slowest_.whole[i] = std::max(slowest_.whole[i], forward[i] + backward[i]);
+      path_.whole[i] += forward[i] + backward[i];
+    }
+    forward_.push_back({std::move(forward), {}});
+    backward_.push_back({std::move(backward), {}});
+  }
+  if (costs.measuresSlices())
+    addFactors(tabulate(graph, costs, options, trains, sliceOfPowers),
+               tabulate(graph, costs, options, trains, [](int t, int c) {
+                 Load load = sliceOfPowers(t, c);
+                 load.context = 0;
+                 return load;
+               }));
+}
+
+template <typename LoadAt>
+StageTables::Sums StageTables::tabulate(const ExecutableGraph &graph,
+                                        const CostModel &costs,
+                                        const PlanOptions &options, bool trains,
+                                        const LoadAt &loadAt) const {
+  const size_t points = static_cast<size_t>(powers_) * powers_;
   // Layers of one kind and mode take the same.
   const Strategy &strategy = graph.strategy();
-  std::map<std::tuple<int, int, plan::Recompute>, std::pair<Table, Table>>
+  std::map<std::tuple<int, int, plan::Recompute>, std::pair<Values, Values>>
       known;
   auto tabulate = [&](const plan::LayerKind &kind, const KindAt &at,
                       plan::Recompute mode) {
-    std::pair<Table, Table> tables(Table(points, 0), Table(points, 0));
+    std::pair<Values, Values> tables(Values(points, 0), Values(points, 0));
     auto passes = trainingPasses(kind, mode, options.splitBackward);
     if (!trains)
       passes.resize(1);
     for (int t = 0; t < powers_; ++t)
       for (int q = 0; q < powers_; ++q) {
-        const Load load = loadOfPowers(t, q);
+        const Load load = loadAt(t, q);
         for (size_t p = 0; p < passes.size(); ++p)
           (p == 0 ? tables.first : tables.second)[t * powers_ + q] +=
               costs.seconds(at, passes[p], load);
       }
     return tables;
   };
-  slowest_.assign(points, 0);
-  path_.assign(points, 0);
+  Sums sums;
   for (int stage = 0; stage < graph.stages(); ++stage) {
     const RankView &view = graph.replicaView(graph.rankAt({0, stage, 0}));
     const int perNode = shardsPerNode(graph, costs, stage);
-    Table &forward = forward_.emplace_back(points, 0);
-    Table &backward = backward_.emplace_back(points, 0);
+    Values &forward = sums.forward.emplace_back(points, 0);
+    Values &backward = sums.backward.emplace_back(points, 0);
     for (int l = view.firstLayer(); l < view.endLayer(); ++l) {
       const KindAt at{view.layer(l).kind(), strategy.tp, strategy.sp, perNode};
       const plan::Recompute mode = modeOf(options.recompute, l);
@@ -91,24 +127,56 @@ StageTables::StageTables(const ExecutableGraph &graph, const CostModel &costs,
         backward[i] += found->second.second[i];
       }
     }
-    neverFall(forward);
-    neverFall(backward);
-    for (size_t i = 0; i < points; ++i) {
-      slowest_[i] = std::max(slowest_[i], forward[i] + backward[i]);
-      path_[i] += forward[i] + backward[i];
-    }
   }
+  return sums;
 }
 
-void StageTables::neverFall(Table &table) const {
+void StageTables::addFactors(const Sums &slices, const Sums &whole) {
+  const size_t points = static_cast<size_t>(powers_) * powers_;
+  auto divide = [&](const Values &ofSlices, const Values &ofWhole,
+                    Table &table) {
+    table.factors.assign(points, 1);
+    for (size_t i = 0; i < points; ++i)
+      if (ofWhole[i] > 0)
+        table.factors[i] = ofSlices[i] / ofWhole[i];
+  };
+  Values slowest[2] = {Values(points, 0), Values(points, 0)},
+         path[2] = {Values(points, 0), Values(points, 0)};
+  for (size_t stage = 0; stage < forward_.size(); ++stage) {
+    divide(slices.forward[stage], whole.forward[stage], forward_[stage]);
+    divide(slices.backward[stage], whole.backward[stage], backward_[stage]);
+    for (size_t i = 0; i < points; ++i)
+      for (int side : {0, 1}) {
+        const Sums &sums = side == 0 ? slices : whole;
+        const double both = sums.forward[stage][i] + sums.backward[stage][i];
+        slowest[side][i] = std::max(slowest[side][i], both);
+        path[side][i] += both;
+      }
+  }
+  divide(slowest[0], slowest[1], slowest_);
+  divide(path[0], path[1], path_);
+}
+
+void StageTables::neverFall(Values &values) const {
   for (int t = 0; t < powers_; ++t)
     for (int q = 0; q < powers_; ++q) {
-      double &value = table[t * powers_ + q];
+      double &value = values[t * powers_ + q];
       if (t > 0)
-        value = std::max(value, table[(t - 1) * powers_ + q]);
+        value = std::max(value, values[(t - 1) * powers_ + q]);
       if (q > 0)
-        value = std::max(value, table[t * powers_ + q - 1]);
+        value = std::max(value, values[t * powers_ + q - 1]);
     }
+}
+
+/// Returns the value between four neighbours.
+double StageTables::between(const Values &values, double row,
+                            double column) const {
+  auto [t, x] = place(row, powers_ - 2);
+  auto [q, y] = place(column, powers_ - 2);
+  const double *corner = &values[t * powers_ + q];
+  double few = corner[0] + y * (corner[1] - corner[0]);
+  double many = corner[powers_] + y * (corner[powers_ + 1] - corner[powers_]);
+  return few + x * (many - few);
 }
 
 double StageTables::at(const Table &table, const Load &load) const {
@@ -117,12 +185,14 @@ double StageTables::at(const Table &table, const Load &load) const {
   // a whole sample with as many visible pairs. That is pairs / queries for whole ones.
   const int64_t pairs = 2 * load.causalPairs - load.queries;
   double keys = load.queries > 0 ? static_cast<double>(pairs) / queries : 0;
-  auto [t, x] = place(queries, powers_ - 2);
-  auto [q, y] = place(keys, powers_ - 2);
-  const double *corner = &table[t * powers_ + q];
-  double few = corner[0] + y * (corner[1] - corner[0]);
-  double many = corner[powers_] + y * (corner[powers_ + 1] - corner[powers_]);
-  return few + x * (many - few);
+  const double whole = between(table.whole, queries, keys);
+  if (load.context == 0 || table.factors.empty())
+    return whole;
+  // Segments count as slices of mean size, as in the cost model.
+  const auto segments =
+      static_cast<double>(std::max<int64_t>(load.segments, 1));
+  return whole * between(table.factors, queries / segments,
+                         static_cast<double>(load.context) / segments);
 }
 
 } // namespace dyna

@@ -10,6 +10,11 @@
 // costs that fall (PartitionMicroBatches.h). So a value of the table is at least the
 // values for fewer queries and for fewer keys.
 //
+// If costs of slices were measured (runtime/cost/CostCurve.h), a load with context is
+// multiplied by a factor from a second table, over the tokens and the context of a slice:
+// the cost model's seconds of the slice, divided by its seconds of whole samples with as
+// many queries and visible pairs.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef DYNA_RUNTIME_PLANNER_STAGETABLES_H
@@ -46,9 +51,24 @@ public:
   double path(const Load &load) const { return at(path_, load); }
 
 private:
-  using Table = std::vector<double>; ///< [queries][mean keys of a query]
+  using Values =
+      std::vector<double>; ///< [queries][mean keys of a query, or context]
+  struct Table {
+    Values whole;   ///< seconds
+    Values factors; ///< of slices; empty: 1
+  };
+  /// Seconds by stage.
+  struct Sums {
+    std::vector<Values> forward, backward;
+  };
+  template <typename LoadAt>
+  Sums tabulate(const ExecutableGraph &graph, const CostModel &costs,
+                const PlanOptions &options, bool trains,
+                const LoadAt &loadAt) const;
+  void addFactors(const Sums &slices, const Sums &whole);
+  double between(const Values &values, double row, double column) const;
   double at(const Table &table, const Load &load) const;
-  void neverFall(Table &table) const;
+  void neverFall(Values &values) const;
 
   int powers_ = 0; ///< of either
   std::vector<Table> forward_, backward_;

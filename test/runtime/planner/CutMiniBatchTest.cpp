@@ -4,6 +4,7 @@
 
 #include "runtime/planner/graph/CutMiniBatch.h"
 #include "runtime/abi/Random.h"
+#include "runtime/base/Text.h"
 #include "runtime/plan/program/SegmentLoad.h"
 #include "runtime/plan/verify/PlanVerifier.h"
 #include "runtime/planner/estimate/StageMemory.h"
@@ -495,6 +496,78 @@ TEST(StageTablesTest, MeetTheCostModelInSlices) {
             << tokens << " tokens behind " << begin;
       }
     }
+}
+
+/// The same for samples of any length.
+const Model &longModel() {
+  static const Model model = [] {
+    plan::Manifest manifest = attentive();
+    manifest.mutable_facts()->set_positions(0);
+    manifest.set_hash(manifestHash(manifest));
+    return *Model::create(std::move(manifest));
+  }();
+  return model;
+}
+
+/// Blocks cost 0.1 us for a token and 3 ns for a pair. With `factors`, slices take up to
+/// three times as much.
+CostModel measuredCosts(bool factors) {
+  std::string text;
+  auto add = [&](const Load &load, double factor) {
+    text += formatText(
+        "points { tokens: %d pairs: %d context: %d seconds: %.12g }\n",
+        load.queries, load.pairs, load.context,
+        factor * (1e-7 * static_cast<double>(load.queries) +
+                  3e-9 * static_cast<double>(load.pairs)));
+  };
+  for (const char *direction : {"FORWARD", "BACKWARD"}) {
+    text += formatText("entries { kind: \"block\" direction: %s\n", direction);
+    for (int64_t tokens : {8, 64, 512, 4096})
+      for (int64_t length : {8, 64, 512, 4096})
+        if (length <= tokens)
+          add(callLoad(tokens, tokens / length * length * (length + 1) / 2, 0),
+              1);
+    for (int64_t tokens = 1; factors && tokens <= 4096; tokens *= 8)
+      for (int64_t context = 1; context <= 4096; context *= 4)
+        add(sliceLoad(tokens, context),
+            1 + 2 / (1 + std::log2(tokens)) + 0.02 * std::log2(context));
+    text += "}\n";
+  }
+  auto table = CostTable::parse(text, "measured");
+  EXPECT_TRUE(table.isOk()) << table.status().message();
+  return *CostModel::create(longModel(), *table);
+}
+
+// Tables and the cost model see the context of a slice in the same way.
+TEST(StageTablesTest, MeetMeasuredCostsOfSlices) {
+  ExecutableGraph graph =
+      *ExecutableGraph::create(longModel(), *parseStrategy("pp=2,layers=3+2"));
+  const CostModel whole = measuredCosts(false), known = measuredCosts(true);
+  PlanOptions options = optionsOf(Batching::Ragged, 4096);
+  StageTables tables(graph, known, options, true, 4096),
+      without(graph, whole, options, true, 4096);
+  double largest = 1;
+  for (int64_t tokens : {8, 64, 512, 1000})
+    for (int64_t begin = 0; begin + tokens <= 4096; begin += tokens) {
+      plan::Plan plan;
+      plan.microBatches.emplace_back().segments.push_back({0, begin, tokens});
+      PipelineProblem exact = estimateStages(graph, known, plan, {0}, options);
+      const Load load = loadOf(plan.microBatches[0]);
+      for (int stage = 0; stage < 2; ++stage) {
+        EXPECT_NEAR(tables.forward(stage, load) / exact.forward[stage][0], 1,
+                    0.03)
+            << tokens << " tokens behind " << begin;
+        EXPECT_NEAR(tables.backward(stage, load) / exact.backward[stage][0], 1,
+                    0.03)
+            << tokens << " tokens behind " << begin;
+      }
+      const double factor = tables.slowest(load) / without.slowest(load);
+      largest = std::max(largest, factor);
+      // Whole samples, and first slices, cost what they did.
+      if (begin == 0)
+        EXPECT_EQ(factor, 1);
+    }
+  EXPECT_GT(largest, 1.3);
 }
 
 TEST(StageTablesTest, MeetTheCostModel) {

@@ -210,11 +210,22 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
   return all;
 }
 
-void print(const Reports &reports, int64_t memory, const PlanFlags &flags) {
+std::vector<ContextErrors> sliceErrors(const CostTable &table,
+                                       const PlanFlags &flags) {
+  return flags.report || flags.json ? contextErrors(table)
+                                    : std::vector<ContextErrors>();
+}
+
+void print(const Reports &reports, int64_t memory, const PlanFlags &flags,
+           const std::vector<ContextErrors> &slices) {
   if (flags.json) {
-    for (const auto &[name, report] : reports)
-      llvm::outs() << report.json(name).add("fits", fits(report, memory)).text()
-                   << '\n';
+    for (const auto &[name, report] : reports) {
+      JsonObject object = report.json(name);
+      object.add("fits", fits(report, memory));
+      if (!slices.empty())
+        object.add("slice_errors", contextJson(slices));
+      llvm::outs() << object.text() << '\n';
+    }
     return;
   }
   const Reports sorted = sortReports(reports, memory);
@@ -222,6 +233,9 @@ void print(const Reports &reports, int64_t memory, const PlanFlags &flags) {
   if (flags.report)
     for (const auto &[name, report] : sorted)
       llvm::outs() << describeReport(name, report);
+  if (flags.report)
+    for (const ContextErrors &errors : slices)
+      llvm::outs() << describeContext(errors) << '\n';
   for (const auto &[name, report] : sorted)
     if (!fits(report, memory))
       llvm::outs() << formatText(

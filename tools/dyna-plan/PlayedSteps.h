@@ -6,6 +6,7 @@
 #define DYNA_TOOLS_DYNA_PLAN_PLAYEDSTEPS_H
 
 #include "runtime/planner/graph/Policy.h"
+#include "runtime/planner/report/ContextReport.h"
 #include "runtime/planner/report/PlanReport.h"
 #include "runtime/planner/search/SizedSteps.h"
 #include "runtime/sim/PlanTrace.h"
@@ -78,8 +79,15 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
                                std::vector<std::string> &notes);
 
 /// Prints the reports to standard output, the best first: as a table, or with
-/// --json as objects in the given order.
-void print(const Reports &reports, int64_t memory, const PlanFlags &flags);
+/// --json as objects in the given order. Both have the errors of `slices` too; the table
+/// only with --report.
+void print(const Reports &reports, int64_t memory, const PlanFlags &flags,
+           const std::vector<ContextErrors> &slices = {});
+
+/// Returns how well the costs of slices are predicted, if the table has some and --report
+/// or --json asks for it.
+std::vector<ContextErrors> sliceErrors(const CostTable &table,
+                                       const PlanFlags &flags);
 
 } // namespace dyna
 

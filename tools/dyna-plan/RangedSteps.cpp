@@ -167,7 +167,8 @@ std::string describeGains(const std::string &name, const PlanReport &report,
 
 /// The report's object, with the strategies alone behind it.
 std::string jsonOf(const std::string &name, const PlanReport &report,
-                   const std::vector<Alone> &alone, int64_t memory) {
+                   const std::vector<Alone> &alone, int64_t memory,
+                   const std::vector<ContextErrors> &slices) {
   JsonArray ofAlone;
   for (const Alone &one : alone)
     ofAlone.add(
@@ -176,10 +177,11 @@ std::string jsonOf(const std::string &name, const PlanReport &report,
             .add("seconds", jsonRounded(one.report.seconds, 9))
             .add("gain", jsonRounded(one.report.seconds / report.seconds, 9))
             .add("fits", fits(one.report, memory)));
-  return report.json(name)
-      .add("fits", fits(report, memory))
-      .add("alone", ofAlone)
-      .text();
+  JsonObject object = report.json(name);
+  object.add("fits", fits(report, memory)).add("alone", ofAlone);
+  if (!slices.empty())
+    object.add("slice_errors", contextJson(slices));
+  return object.text();
 }
 
 void sayNotes(const std::vector<std::string> &notes,
@@ -278,6 +280,7 @@ Status planAll(const PlanFlags &flags, const CostModel &costs,
   outputs.hasPlanTimes = flags.planTimes;
   std::set<std::string> said;
   Reports reports;
+  const std::vector<ContextErrors> slices = sliceErrors(costs.table(), flags);
   std::string gains;
   for (auto &[name, request] : requests) {
     // A run chooses schedules by itself.
@@ -299,13 +302,14 @@ Status planAll(const PlanFlags &flags, const CostModel &costs,
     sayNotes(steps->describeMerged(name), said);
     DYNA_ASSIGN_OR_RETURN(auto alone,
                           playAlone(same, strategies, ranges, request, said));
-    gains += flags.json ? jsonOf(name, report, alone, setting.memory()) + "\n"
-                        : describeGains(name, report, alone, setting.memory());
+    gains += flags.json
+                 ? jsonOf(name, report, alone, setting.memory(), slices) + "\n"
+                 : describeGains(name, report, alone, setting.memory());
     reports.emplace_back(name, std::move(report));
   }
   DYNA_RETURN_IF_ERROR(writeOutputs(flags, outputs));
   if (!flags.json)
-    print(reports, setting.memory(), flags);
+    print(reports, setting.memory(), flags, slices);
   llvm::outs() << gains;
   return Status::ok();
 }

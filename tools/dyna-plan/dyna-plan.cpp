@@ -105,7 +105,8 @@ int planStrategy(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
     return fail(reports.status());
   if (Status status = writeOutputs(flags, outputs); !status.isOk())
     return fail(status);
-  print(*reports, costs->table().device().memory_bytes(), flags);
+  print(*reports, costs->table().device().memory_bytes(), flags,
+        sliceErrors(costs->table(), flags));
   return 0;
 }
 

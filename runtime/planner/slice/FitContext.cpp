@@ -71,10 +71,10 @@ StatusOr<ContextFit> fitContext(const std::vector<ContextPoint> &points) {
   // Factors around 1, so that columns can be told apart.
   double mostTokens = 1, mostContext = 1;
   for (const ContextPoint &point : points) {
-    if (point.tokens < 0 || point.context < 0 || !(point.seconds >= 0) ||
-        std::isinf(point.seconds))
+    if (point.tokens < 0 || point.context < 0 || !std::isfinite(point.seconds))
       return Status::invalidArgument(
-          formatText("%d tokens after %d take %g s: expects numbers from 0 on",
+          formatText("%d tokens after %d take %g s: expects numbers of tokens "
+                     "from 0 on, and finite seconds",
                      point.tokens, point.context, point.seconds));
     mostTokens = std::max(mostTokens, static_cast<double>(point.tokens));
     mostContext = std::max(mostContext, static_cast<double>(point.context));

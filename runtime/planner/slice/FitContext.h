@@ -8,7 +8,7 @@
 //
 // with measured t(i, 0). The four numbers are fitted to measured costs of context. The
 // paper reports an error below 2 %. Dyna takes costs from tables. The fit is for
-// comparison with the paper; no plan uses it, and no report shows it yet.
+// comparison with the paper, in reports (report/ContextReport.h); no plan uses it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,8 @@ namespace dyna {
 struct ContextPoint {
   int64_t tokens = 0;  ///< i, of the slice.
   int64_t context = 0; ///< j, before the slice.
-  double seconds = 0;  ///< Measured: what the context adds to t(i, 0).
+  /// Measured: what the context adds to t(i, 0). Noise may make it negative.
+  double seconds = 0;
 };
 
 struct ContextFit {
@@ -44,7 +45,7 @@ struct ContextFit {
 };
 
 /// Fits the four numbers with the least sum of squared errors. Fails with
-/// InvalidArgument if a point is negative or not finite, or if the points do not
+/// InvalidArgument if tokens are negative or seconds not finite, or if the points do not
 /// determine four numbers. At least two different i at each of two different j do.
 /// O(points).
 StatusOr<ContextFit> fitContext(const std::vector<ContextPoint> &points);

@@ -290,6 +290,7 @@ static void addPhase(StepResult &step, const StepResult &phase) {
   step.flops += phase.flops;
   step.formulaFlops += phase.formulaFlops;
   step.keptBytes = std::max(step.keptBytes, phase.keptBytes);
+  step.storeBytes = std::max(step.storeBytes, phase.storeBytes);
   step.liveBytes = std::max(step.liveBytes, phase.liveBytes);
   step.busySeconds += phase.busySeconds;
   step.switchSeconds += phase.switchSeconds;
@@ -409,11 +410,23 @@ void Executor::drawPhases(const Launched &step) {
     options_.trace->addPhases(step.firstSlice, step.endSlice);
 }
 
+static int64_t mostInStores(const ProgramBlocks &blocks) {
+  if (blocks.bundles().empty())
+    return 0;
+  std::vector<int64_t> sums = blocks.liveBytes(BlockKind::Keys);
+  const std::vector<int64_t> gradients =
+      blocks.liveBytes(BlockKind::KeyGradients);
+  for (size_t i = 0; i < sums.size(); ++i)
+    sums[i] += gradients[i];
+  return mostOf(sums);
+}
+
 Status Executor::runProgram(Run &run) {
   if (memoryCheck_)
     DYNA_RETURN_IF_ERROR(memoryCheck_->begin(run));
   StepResult &result = run.result;
   result.keptBytes = mostOf(run.blocks.liveBytes(BlockKind::Kept));
+  result.storeBytes = mostInStores(run.blocks);
   std::vector<int64_t> live = run.blocks.liveBytes();
   result.liveBytes = mostOf(live);
   using Clock = std::chrono::steady_clock;

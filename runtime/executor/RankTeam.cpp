@@ -117,6 +117,7 @@ RankTeam::runAll(const std::function<Status(Executor &, StepResult &)> &body,
     result.flops += results_[local].flops;
     result.formulaFlops += results_[local].formulaFlops;
     result.keptBytes += results_[local].keptBytes;
+    result.storeBytes += results_[local].storeBytes;
     result.liveBytes += results_[local].liveBytes;
     result.dynamicBytes += results_[local].dynamicBytes;
     result.switchBytes += results_[local].switchBytes;

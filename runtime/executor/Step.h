@@ -60,7 +60,9 @@ struct StepResult {
   /// Of matrix products, recomputed ones included: what the kernels counted,
   /// and what the manifest says of the functions that were called.
   double flops = 0, formulaFlops = 0;
-  int64_t keptBytes = 0;    ///< most that lay in kept blocks at one time
+  int64_t keptBytes = 0; ///< most that lay in kept blocks at one time
+  /// Most that lay in stores of slices and sums of their gradients at one time.
+  int64_t storeBytes = 0;
   int64_t liveBytes = 0;    ///< most that lay in all blocks at one time
   int64_t dynamicBytes = 0; ///< the plan's own
   /// In which the rank could run, but had no core: others of the machine had

@@ -19,6 +19,7 @@ void RankCounts::add(const RankTeam &ranks) {
     sum.flops += result.flops;
     sum.formulaFlops += result.formulaFlops;
     sum.keptBytes = std::max(sum.keptBytes, result.keptBytes);
+    sum.storeBytes = std::max(sum.storeBytes, result.storeBytes);
     sum.traffic.add(result.traffic);
     sum.switches.resize(std::max(sum.switches.size(), result.switches.size()));
     for (size_t to = 0; to < result.switches.size(); ++to) {
@@ -76,6 +77,7 @@ std::string RankCounts::toJson(RankTeam &ranks) const {
     if (ranks.executor(local).hasPlace())
       addBytes(rank, ranks.executor(local).seat());
     rank.add("kept_bytes", sum.keptBytes);
+    rank.add("store_bytes", sum.storeBytes);
     addTraffic(rank, sum.traffic);
     if (!sum.switches.empty())
       rank.add("switches", switchesJson(sum.switches));

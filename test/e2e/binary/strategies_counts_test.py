@@ -42,6 +42,11 @@ def part(count, ranks, index):
     return max(0, min(count, (index + 1) * size) - min(count, index * size))
 
 
+def round_rows(rows):
+    """As all memory formulas round them."""
+    return -(-rows // 32) * 32
+
+
 def block_parameters(family):
     w, inner, kv = WIDTH, INNER[family], KEY_VALUE[family]
     products = [(w, w, SPLIT_ROWS), (kv, w, SPLIT_KEY_VALUE), (kv, w, SPLIT_KEY_VALUE), (w, w, SPLIT_COLUMNS),
@@ -58,8 +63,9 @@ def block_parameters(family):
 class Model:
     """What one rank has and does in a step."""
 
-    def __init__(self, case, rank, micro_batches):
-        self.case = case
+    def __init__(self, case, rank, micro_batches, slices=1):
+        """With `slices` each sample passes in as many equal parts, each a micro-batch."""
+        self.case, self.slices = case, slices
         self.family, self.t = case.family, case.tp
         self.replica, rest = divmod(rank, case.pp * case.tp)
         self.stage, self.shard = divmod(rest, case.tp)
@@ -135,12 +141,28 @@ class Model:
         if self.ends:
             numbers += 2 * between  # input; its gradient, made in the forward
         stages = self.case.pp
-        kept = min(stages - self.stage, self.n) * (F64 * numbers + (4 if self.embeds else 0))
+        kept = self.in_flight() * (F64 * numbers + (4 if self.embeds else 0))
         if self.stage > 0:
             kept += F64 * block  # of the first layer, for the message that is awaited
         if self.stage < stages - 1:
             kept += 2 * F64 * between  # a message on its way, and the next one
-        return ROWS * kept
+        return kept * (ROWS if self.slices == 1 else round_rows(LENGTH // self.slices))
+
+    def in_flight(self):
+        """Micro-batches, or slices, that are kept at one time under 1F1B."""
+        count = self.n if self.slices == 1 else self.n * ROWS // LENGTH * self.slices
+        return min(self.case.pp - self.stage - 1 + self.slices, count)
+
+    def store_bytes(self):
+        """The most in stores at one time: when the first slice of a sample runs backward, whose sums are there too. In a
+        pipeline the next sample has begun."""
+        if self.slices == 1:
+            return 0
+        heads = KEY_VALUE_HEADS[self.family] // min(self.t, KEY_VALUE_HEADS[self.family])
+        features = KEY_VALUE[self.family] // KEY_VALUE_HEADS[self.family]
+        stores = 1 + (-(-(self.in_flight() - 1) // self.slices) if self.case.pp > 1 else 0)
+        numbers = 2 * heads * (stores * features + -(-features // 16) * 16)
+        return F64 * self.blocks * round_rows(LENGTH) * numbers
 
     # Work.
 
@@ -229,6 +251,8 @@ CASES += [Case("llama", *triple, zero, sp, recompute)
               ((1, 1, 1), 0, 0, "none"), ((2, 1, 1), 1, 0, "none"), ((1, 2, 1), 0, 1, "none"), ((1, 4, 1), 0, 0, "none"),
               ((1, 8, 1), 0, 1, "selective"), ((1, 8, 1), 0, 0, "full"), ((2, 4, 1), 1, 1, "full"), ((2, 4, 1), 0, 0, "none"),
               ((2, 2, 2), 1, 0, "selective"), ((1, 2, 4), 0, 1, "none"), ((2, 1, 4), 1, 0, "none"))]
+SLICED = [Case("gpt2", 1, 1, 2, 0, 0, "none"), Case("gpt2", 1, 1, 4, 0, 0, "full"), Case("llama", 1, 2, 2, 0, 1, "selective"),
+          Case("llama", 2, 1, 1, 1, 0, "none")]
 
 
 class CountsTest(strategies.StrategiesTest):
@@ -244,7 +268,7 @@ class CountsTest(strategies.StrategiesTest):
     def program(family):
         return strategies.program(family, degrees=tuple(sorted({case.tp for case in CASES if case.family == family})))
 
-    def counts(self, case, *flags):
+    def counts(self, case, *flags, micro_batches=strategies.TOKENS // ROWS):
         path, metrics = (self.folder / f"{case.label}{end}" for end in (".counts", ".jsonl"))
         cut = "+".join(map(str, CUTS[case.pp]))
         common.succeed(strategies.command(self.program(case.family), self.even, case, f"--counts={path}",
@@ -253,7 +277,7 @@ class CountsTest(strategies.StrategiesTest):
                                           *flags, steps=1))
         step, = common.lines_of(metrics)
         self.assertEqual((step["tokens"], step["targets"]), (strategies.TOKENS, strategies.TOKENS))
-        self.assertEqual(step["micro_batches"], strategies.TOKENS // ROWS)
+        self.assertEqual(step["micro_batches"], micro_batches)
         return json.loads(path.read_text())["ranks"]
 
     def test_counts_are_those_of_the_formulas(self):
@@ -266,12 +290,25 @@ class CountsTest(strategies.StrategiesTest):
                     model = Model(case, rank["rank"], strategies.TOKENS // ROWS)
                     expected = {"rank": rank["rank"], "master_bytes": model.parameter_bytes(), "copy_bytes": 0,
                                 "gradient_bytes": model.parameter_bytes(), "first_moment_bytes": model.moment_bytes(),
-                                "second_moment_bytes": model.moment_bytes(), "kept_bytes": model.kept_bytes(),
+                                "second_moment_bytes": model.moment_bytes(), "kept_bytes": model.kept_bytes(), "store_bytes": 0,
                                 "matrix_flops": model.matrix_flops(), "formula_flops": model.matrix_flops(),
                                 "collective_calls": model.collective_calls(),
                                 **{kind: {"count": count, "bytes": sent}
                                    for kind, (count, sent) in model.exchanges().items()}}
                     self.assertEqual(rank, expected)
+
+    def test_slices_keep_what_the_formulas_say(self):
+        """Stores of keys and sums of their gradients beside; flops and bytes of messages are those of whole samples."""
+        strategies.two_at_a_time(self.program, strategies.FAMILIES)
+        for case, (slices, split) in itertools.product(SLICED, ((2, True), (4, False))):
+            with self.subTest(case=case.label, slices=slices, split=split):
+                flags = [f"--slices={slices * ROWS // LENGTH}", *(["--split-backward"] if split else [])]
+                for rank in self.counts(case, *flags, micro_batches=slices * strategies.TOKENS // LENGTH):
+                    model = Model(case, rank["rank"], strategies.TOKENS // ROWS, slices)
+                    expected = {"kept_bytes": model.kept_bytes(), "store_bytes": model.store_bytes(),
+                                "matrix_flops": model.matrix_flops(), "formula_flops": model.matrix_flops()}
+                    self.assertEqual({key: rank[key] for key in expected}, expected)
+                    self.assertEqual(rank["messages"]["bytes"], model.exchanges()["messages"][1])
 
     def test_the_trace_shows_exchanges_inside_layers(self):
         """Of tp=2, all-reduces of layer functions are slices within those of the instructions that call them."""

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <thread>
 
 // Tests that stop a run need one that takes a while: milliseconds per update.
@@ -17,7 +18,12 @@ static void sleepFor(const char *variable) {
   std::this_thread::sleep_for(
       std::chrono::milliseconds(std::atoi(std::getenv(variable))));
 }
-static void sleepInUpdate(int64_t) { sleepFor("TINY_SLEEP"); }
+static void sleepInUpdate(int64_t) {
+  // A file by which tests see that the run has come here.
+  if (const char *mark = std::getenv("TINY_SLEEP_MARK"))
+    std::ofstream(mark).flush();
+  sleepFor("TINY_SLEEP");
+}
 // The same per micro-batch.
 static void sleepInForward(const dyna_context &) {
   sleepFor("TINY_SLEEP_FORWARD");

@@ -79,10 +79,10 @@ TEST_F(TrainResumeTest, SignalsFinishTheStepAndSave) {
 }
 
 TEST_F(TrainResumeTest, ASecondSignalEndsAtOnce) {
-  pid_t child = start(training({"--steps=100", "--metrics=" + path("m.jsonl")}),
-                      {"TINY_SLEEP=3600000"});
-  waitFor(child, [&] { return fileExists(path("m.jsonl")); });
-  usleep(100000); // into the first step
+  pid_t child =
+      start(training({"--steps=100"}),
+            {"TINY_SLEEP=3600000", "TINY_SLEEP_MARK=" + path("in-first-step")});
+  waitFor(child, [&] { return fileExists(path("in-first-step")); });
   kill(child, SIGTERM);
   while (isPending(child, SIGTERM))
     usleep(500);

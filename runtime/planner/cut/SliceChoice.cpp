@@ -56,10 +56,12 @@ Status SliceChoice::check(int64_t joined, int64_t longest) const {
   for (size_t i = 0; i + 1 < lengths.size(); ++i)
     if ((listed += lengths[i]) >= longest)
       return Status::invalidArgument(formatText(
-          "--slices lists %d slices, but a micro-batch has %d tokens at most, "
-          "and the first %d %s %d: leave out slices, or use larger "
+          "--slices lists %d slices, but the first%s %d tokens, and a "
+          "micro-batch has %d at most: leave out slices, or use larger "
           "micro-batches",
-          lengths.size(), longest, i + 1, i == 0 ? "has" : "have", listed));
+          lengths.size(),
+          i == 0 ? std::string(" has") : formatText(" %d have", i + 1), listed,
+          longest));
   return Status::ok();
 }
 

@@ -148,8 +148,11 @@ Status RegionSizes::refuseGraph(const PlannedGraph &graph, int64_t given,
   return Status::resourceExhausted(
       formatText("%s%s%s; --rank-memory %d is enough%s, and %s", phase,
                  phase.empty() ? "" : ": ", said.message(), enough, shorter,
-                 graph.isSizeOpen ? "shorter samples or more recomputation help"
-                                  : "smaller --tokens-per-micro-batch helps"));
+                 !graph.isSizeOpen ? "smaller --tokens-per-micro-batch helps"
+                 : graph.options.slices.any()
+                     ? "shorter samples, fewer slices or more recomputation "
+                       "help"
+                     : "shorter samples or more recomputation help"));
 }
 
 Status RegionSizes::refuseNeighbours(int rank, int64_t rankBytes,

@@ -133,9 +133,9 @@ class BadInputTest(common.BinaryTest):
 
     def test_lists_that_do_not_add_up(self):
         """The last slice repeats, so a list adds up if there are tokens for all slices before it."""
-        for text, first, tokens in (("64+1", "1 has", 64), ("200+1+1", "1 has", 200), ("30+30+4+1", "3 have", 64),
-                                    ("16777216+16777216", "1 has", 16777216)):
-            self.assertIn(f"a micro-batch has 64 tokens at most, and the first {first} {tokens}",
+        for text, first in (("64+1", "first has 64"), ("200+1+1", "first has 200"), ("30+30+4+1", "first 3 have 64"),
+                            ("16777216+16777216", "first has 16777216")):
+            self.assertIn(f"but the {first} tokens, and a micro-batch has 64 at most",
                           self.refused(f"--slices={text}", "--tokens-per-micro-batch=64"))
         common.succeed(common.training(common.binary("gpt2"), self.corpus, "--slices=63+1",
                                        "--tokens-per-micro-batch=64", steps=1))
@@ -145,6 +145,7 @@ class BadInputTest(common.BinaryTest):
         run = ("--slices=8", "--strategy=dp=1,tp=1,pp=2", "--pipeline=1f1b")
         said = self.refused(*run, "--rank-memory=200K")
         self.assertRegex(said, r"a rank may take 200\.0 KiB, but rank \d needs [\d.]+ [KM]iB at least")
+        self.assertIn("fewer slices", said)
         enough = int(re.search(r"--rank-memory (\d+) is enough", said)[1])
         whole = self.refused("--slices=none", *run[1:], "--rank-memory=200K")
         # Keys and values of slices take more than whole samples do.

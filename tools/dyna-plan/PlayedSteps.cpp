@@ -189,6 +189,7 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
   asked.memoryBytes = memory;
   asked.longest = steps.longest;
   asked.shortens = steps.shortens;
+  asked.isScreening = outputs.isScreening;
   DYNA_ASSIGN_OR_RETURN(auto sized,
                         SizedSteps::create(costs, std::move(asked), notes));
   if (std::string note = steps.shorten(sized->longest()); !note.empty())

@@ -56,9 +56,10 @@ struct StepOutputs {
   /// A step that the devices have no room for is the last, and there is none where
   /// parameters and their state take it all.
   bool endsWithoutRoom = false;
-  TraceWriter trace; ///< all steps of a plan behind each other
-  int processes = 0; ///< of the trace so far
-  PipelineSvg svg;   ///< first steps
+  bool isScreening = false; ///< SizedSteps::Asked::isScreening
+  TraceWriter trace;        ///< all steps of a plan behind each other
+  int processes = 0;        ///< of the trace so far
+  PipelineSvg svg;          ///< first steps
 };
 
 /// Plans, verifies and simulates steps. `name` is the name of the plans in all outputs.

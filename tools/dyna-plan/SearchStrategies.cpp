@@ -82,6 +82,7 @@ public:
     StepOutputs outputs;
     outputs.hasPlanTimes = flags_.planTimes;
     outputs.endsWithoutRoom = true;
+    outputs.isScreening = steps.samples.size() < steps_.samples.size();
     std::vector<std::string> notes;
     SingleStrategy single;
     single.request = request;
@@ -105,7 +106,7 @@ public:
     SizedSteps::Asked asked = SizedSteps::Asked::alone(request);
     asked.memoryBytes = costs_.table().device().memory_bytes();
     asked.longest = steps_.longest;
-    asked.onlyEstimates = true;
+    asked.isScreening = true;
     std::vector<std::string> notes;
     DYNA_ASSIGN_OR_RETURN(auto sized,
                           SizedSteps::create(costs_, std::move(asked), notes));
@@ -249,8 +250,11 @@ Status searchOne(const PlanFlags &flags, const Opened &opened,
       flags.compare.getNumOccurrences() == 0 && !flags.microBatches.isGiven();
   space.searchesSizes = flags.tokensPerMicroBatch.empty();
   space.steps = static_cast<int64_t>(steps.samples.size());
-  space.screenedSteps = screenedSteps(space.steps, opened.space.tokensPerStep,
-                                      anySlices(space.requests));
+  const bool slices = anySlices(space.requests);
+  space.screenedSteps =
+      screenedSteps(space.steps, opened.space.tokensPerStep, slices);
+  if (slices)
+    space.mostFinal = 3; // plans take long
   space.isExhaustive = flags.exhaustive;
   std::vector<int64_t> counted = lengths;
   cutLengths(counted, positions);

@@ -155,9 +155,9 @@ private:
       double most = single.request.recompute == chooseRecomputeWord
                         ? mostAboveBestChosen
                         : mostAboveBest;
-      const std::string key = degreesOf(single.request.strategy) + "|" +
-                              single.request.recompute + "|" +
-                              modeText(single.request.strategy);
+      const std::string key =
+          degreesOf(single.request.strategy) + "|" + single.request.recompute +
+          "|" + modeText(single.request.strategy) + "|" + single.request.slices;
       if (auto known = corrections.find(key); known != corrections.end()) {
         single.expected *= known->second;
         most = mostAboveCorrected;
@@ -415,7 +415,7 @@ private:
     std::vector<SingleStrategy> &all = found_.fitting;
     std::sort(all.begin(), all.end(), isFaster);
     size_t count = 0;
-    while (count < std::min(all.size(), space_.mostShown) &&
+    while (count < std::min(all.size(), space_.mostFinal) &&
            all[count].seconds <= mostAboveFinal * all[0].seconds)
       ++count;
     if (space_.steps > space_.screenedSteps) {

@@ -71,10 +71,11 @@ struct SingleSpace {
   bool searchesSizes = true;       ///< nor their size
   int64_t steps = 1;               ///< that there are to simulate
   int64_t screenedSteps = 1;       ///< of these, the steps of parts 1 to 3
-  /// Degrees that are simulated in any case, and strategies of part 4.
+  /// Degrees that are simulated in any case.
   size_t mostShown = 10;
   size_t mostRefined =
       3; ///< strategies of different degrees that part 3 changes
+  size_t mostFinal = 10; ///< strategies of part 4
   bool isExhaustive = false;
 };
 

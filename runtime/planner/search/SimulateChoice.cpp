@@ -129,9 +129,9 @@ private:
   }
 
   StatusOr<std::unique_ptr<SizedSteps>> size(const PlanRequest &request,
-                                             bool onlyEstimates) const {
+                                             bool isEstimate) const {
     SizedSteps::Asked asked = SizedSteps::Asked::alone(request);
-    asked.onlyEstimates = onlyEstimates;
+    asked.isScreening = isEstimate;
     asked.memoryBytes = space_.memoryBytes;
     asked.longest = longest_;
     std::vector<std::string> notes;
@@ -144,13 +144,13 @@ private:
   }
 
   StatusOr<double> playAlone(const PlanRequest &request, int64_t count) const {
-    DYNA_ASSIGN_OR_RETURN(auto sized, size(request, /*onlyEstimates=*/false));
+    DYNA_ASSIGN_OR_RETURN(auto sized, size(request, /*isEstimate=*/false));
     return sized->play({steps_.begin(), steps_.begin() + count});
   }
 
   StatusOr<double> estimateAlone(const PlanRequest &request,
                                  int64_t count) const {
-    DYNA_ASSIGN_OR_RETURN(auto sized, size(request, /*onlyEstimates=*/true));
+    DYNA_ASSIGN_OR_RETURN(auto sized, size(request, /*isEstimate=*/true));
     return sized->estimate({steps_.begin(), steps_.begin() + count});
   }
 

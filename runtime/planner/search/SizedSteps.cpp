@@ -68,9 +68,9 @@ SizedSteps::create(const CostModel &costs, Asked asked,
     made->longest_ = std::min(asked.longest, limit);
   }
   DYNA_RETURN_IF_ERROR(setLongestSample(graphs, made->longest_));
-  if (asked.onlyEstimates && graphs.count() == 1 &&
+  if (asked.isScreening && graphs.count() == 1 &&
       graphs.home().options.slices.any()) {
-    DYNA_RETURN_IF_ERROR(made->sizeForEstimates(rankBytes));
+    DYNA_RETURN_IF_ERROR(made->sizeForScreening(rankBytes));
     return made;
   }
   DYNA_ASSIGN_OR_RETURN(StepRegions regions,
@@ -88,7 +88,7 @@ SizedSteps::create(const CostModel &costs, Asked asked,
   return made;
 }
 
-Status SizedSteps::sizeForEstimates(int64_t rankBytes) {
+Status SizedSteps::sizeForScreening(int64_t rankBytes) {
   PlannedGraph &own = graphs_->graphs().front();
   std::vector<int64_t> room;
   if (rankBytes > 0) {

@@ -31,9 +31,10 @@ public:
     /// it (longestSampleOf).
     bool shortens = false;
     bool merges = true; ///< ranges that are not worth their switch
-    /// Steps are estimated, not planned. Regions of one strategy that slices then have
-    /// all memory that parameters leave, since sizing them takes longer than estimates.
-    bool onlyEstimates = false;
+    /// A search compares many strategies. Regions of one strategy that slices then have
+    /// all memory that parameters leave, since sizing them takes longer than all else.
+    /// A run's regions are not larger, but they may be smaller.
+    bool isScreening = false;
 
     /// The request's strategy for samples of all lengths.
     static Asked alone(PlanRequest request);
@@ -59,7 +60,7 @@ public:
   StatusOr<double> play(const std::vector<std::vector<int64_t>> &steps) const;
 
 private:
-  Status sizeForEstimates(int64_t rankBytes);
+  Status sizeForScreening(int64_t rankBytes);
 
   std::unique_ptr<StepGraphs> graphs_;
   std::unique_ptr<StepPlanner> planner_;

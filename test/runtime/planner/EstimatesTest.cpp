@@ -34,7 +34,9 @@ const Grid &grid() {
       options.hidden = hidden;
       options.blocks = blocks;
       options.degrees = {{2, false}, {4, false}};
-      grid.models.push_back(*Model::create(tinyManifest(options)));
+      plan::Manifest manifest = tinyManifest(options);
+      manifest.mutable_facts()->set_positions(1024);
+      grid.models.push_back(*Model::create(std::move(manifest)));
     }
     // One fast node; two nodes, of which the links between are 8 times slower.
     for (const auto &[perNode, between] : {std::pair(4, 1e9), {2, 1.25e8}})
@@ -300,10 +302,10 @@ TEST(Estimates, OfSlicedMiniBatchesAreNearTheSimulator) {
       RecordProperty(std::string(slices) + (one == &errors ? "" : "_limited"),
                      one->text());
       SCOPED_TRACE(std::string(slices) + ": " + one->text());
-      EXPECT_GE(one->count(), 8u);
-      EXPECT_GT(one->least(), 0.82);
-      EXPECT_LT(one->most(), 1.16);
-      EXPECT_LT(one->mean(), 0.06);
+      ASSERT_GE(one->count(), 8u);
+      EXPECT_GT(one->least(), 0.75);
+      EXPECT_LT(one->most(), 1.25);
+      EXPECT_LT(one->mean(), 0.1);
     }
   }
 }

@@ -7,9 +7,11 @@
 #include "runtime/abi/Random.h"
 #include "runtime/base/Guard.h"
 #include "runtime/base/Text.h"
+#include "runtime/plan/program/Bundles.h"
 #include "runtime/plan/program/InstructionTable.h"
 #include "runtime/plan/program/PlanFile.h"
 #include "runtime/plan/program/SegmentLoad.h"
+#include "runtime/planner/graph/ChooseSlices.h"
 #include "runtime/train/files/OutputPaths.h"
 #include "runtime/train/files/Progress.h"
 #include "runtime/train/flags/LearningRate.h"
@@ -35,8 +37,8 @@ using plan::Instruction;
 
 /// More add little.
 constexpr int mostPasses = 9;
-/// Micro-batches off the grid.
-constexpr int heldOutShapes = 24;
+/// Micro-batches off the grid, and samples in slices that are not of it.
+constexpr int heldOutShapes = 24, heldOutSliced = 8;
 /// Of the time, for the first pass over the grid at most: the others take what is
 /// left.
 constexpr double firstShare = 0.8;
@@ -136,6 +138,8 @@ Load Profiler::callLoadOf(const plan::Plan &plan, const Instruction &i,
   const plan::MicroBatch &microBatch = plan.microBatches[i.microBatch];
   const Load load = loadOf(microBatch);
   const bool attends = kind.attention_flops_per_pair() > 0;
+  if (load.context > 0)
+    return sliceLoad(load.queries, load.context);
   int64_t targets = 0;
   if (kind.flops_per_target() > 0)
     for (const plan::Segment &segment : microBatch.segments) {
@@ -149,6 +153,15 @@ Load Profiler::callLoadOf(const plan::Plan &plan, const Instruction &i,
                   targets);
 }
 
+/// Returns true if the cost of a call in a sliced sample depends on earlier tokens. First
+/// slices have none. They are no whole samples either, because they write to stores of
+/// keys.
+bool countsInSlices(const plan::Plan &plan, const Instruction &i,
+                    const plan::LayerKind &kind) {
+  return kind.attention_flops_per_pair() > 0 && isPerMicroBatch(i.op) &&
+         loadOf(plan.microBatches[i.microBatch]).context > 0;
+}
+
 /// The slices of a trace are those of the program's instructions, in order.
 void Profiler::take(int rank, const plan::Plan &plan,
                     const TraceRecorder &trace, const MiniBatch &batch,
@@ -156,6 +169,8 @@ void Profiler::take(int rank, const plan::Plan &plan,
                     Measurements &into) {
   const Strategy &strategy = session_.home().graph->strategy();
   const auto &instructions = plan.ranks[rank].instructions;
+  const bool isSliced = std::any_of(plan.microBatches.begin(),
+                                    plan.microBatches.end(), continuesSample);
   size_t next = 0;
   double before = 0; // when the last one ended
   for (const TraceSlice &slice : trace.slices()) {
@@ -170,6 +185,8 @@ void Profiler::take(int rank, const plan::Plan &plan,
         directions.end())
       continue;
     const plan::LayerKind &kind = session_.model->kind(i.layer);
+    if (isSliced && !countsInSlices(plan, i, kind))
+      continue;
     const bool waits = strategy.tp > 1 && !session_.home()
                                                .graph->replicaView(rank)
                                                .exchanges(i.layer, roleOf(i))
@@ -216,18 +233,30 @@ Status Profiler::runShape(const ProfileShape &shape, Measurements &into) {
     if (shape.targetShare < 100 && pass.recompute != plan::RECOMPUTE_NONE)
       continue;
     PlanOptions options = session_.home().options;
+    options.slices = {};
     options.recompute = {pass.recompute};
     options.splitBackward = pass.splitBackward;
     options.update = false;
     // Those that follow sizes alone leave the micro-batch whole.
     options.batching = Batching::Tokens;
     options.maxTokensPerMicroBatch = shape.tokens();
-    DYNA_ASSIGN_OR_RETURN(plan::Plan plan,
-                          session_.home().planner->training(
-                              batch.lengths(), batch.targets, options));
+    options.longestSample = 0;
+    options.slices.lengths = shape.slices;
+    // All slices forward, then all backward.
+    if (!shape.slices.empty())
+      options.schedule = Schedule::GPipe;
+    StatusOr<plan::Plan> plan = session_.home().planner->training(
+        batch.lengths(), batch.targets, options);
+    // Stores of keys come on top of what a whole sample takes.
+    if (!shape.slices.empty() &&
+        plan.status().code() == StatusCode::ResourceExhausted) {
+      profiled_.unfitSlices = plan.status().message();
+      return Status::ok();
+    }
+    DYNA_RETURN_IF_ERROR(plan.status());
     DYNA_ASSIGN_OR_RETURN(
         VerifiedStep step,
-        session_.planner->verify(stepOf(std::move(plan)), batch.lengths(),
+        session_.planner->verify(stepOf(*std::move(plan)), batch.lengths(),
                                  batch.targets, /*mustUpdate=*/false));
     DYNA_RETURN_IF_ERROR(runStep(step, batch, pass.directions, into));
   }
@@ -276,13 +305,28 @@ Status Profiler::timeAlgorithms(const std::vector<ProfileShape> &shapes) {
   return Status::ok();
 }
 
+/// Puts shapes behind those with as many tokens.
+void addShapes(std::vector<ProfileShape> added,
+               std::vector<ProfileShape> &shapes) {
+  shapes.insert(shapes.end(), added.begin(), added.end());
+  std::stable_sort(shapes.begin(), shapes.end(),
+                   [](const ProfileShape &a, const ProfileShape &b) {
+                     return a.tokens() < b.tokens();
+                   });
+}
+
 StatusOr<bool> Profiler::run() {
   const int64_t most = session_.home().options.maxTokensPerMicroBatch;
   const int64_t positions = session_.model->manifest().facts().positions();
-  const std::vector<ProfileShape> shapes = profileGrid(most, positions);
+  std::vector<ProfileShape> shapes = profileGrid(most, positions);
+  const bool slices = checkSliceable(*session_.model, Batching::Tokens).isOk();
+  if (slices)
+    addShapes(contextGrid(most, positions), shapes);
   // Code that libraries make for shapes, pages, clocks: not of the first point.
   Measurements warmUp;
-  DYNA_RETURN_IF_ERROR(runShape(shapes.front(), warmUp));
+  for (const ProfileShape &shape : shapes)
+    if (shape.tokens() == std::min(shortestProfiled, most))
+      DYNA_RETURN_IF_ERROR(runShape(shape, warmUp));
   DYNA_RETURN_IF_ERROR(timeAlgorithms(shapes));
   int updates = 0;
   auto run = [&](const ProfileShape &shape, int pass) -> Status {
@@ -302,10 +346,14 @@ StatusOr<bool> Profiler::run() {
   // No larger ones than the grid came to: beyond it nobody has measured. Then
   // both in turn, so that the machine is the same for both.
   const bool isWhole = profiled_.passes.passes > 0;
-  std::vector<ProfileShape> more = randomShapes(
-      heldOutShapes,
-      isWhole ? most : shapes[profiled_.passes.reached - 1].tokens(), positions,
-      1);
+  const int64_t reached =
+      isWhole ? most : shapes[profiled_.passes.reached - 1].tokens();
+  std::vector<ProfileShape> more =
+      randomShapes(heldOutShapes, reached, positions, 1);
+  if (slices)
+    for (ProfileShape &shape :
+         randomSlices(heldOutSliced, reached, positions, 1))
+      more.push_back(std::move(shape));
   if (isWhole)
     more.insert(more.end(), shapes.begin(), shapes.end());
   if (!isStopped_) {
@@ -404,6 +452,7 @@ Status profile(const dyna_program &program, const Model &model,
   options.data = {"synthetic:equal=64:documents=1"};
   options.planAhead = 0;
   options.splitBackward = true; // the plan that needs most memory
+  options.slices = "auto";      // room for stores of keys, if layers have them
   options.recompute = "none";
   options.inFlight = 1;
   DYNA_RETURN_IF_ERROR(resolveOptions(options));

@@ -10,6 +10,7 @@
 #include "runtime/base/Text.h"
 #include "runtime/cost/CostText.h"
 #include "runtime/plan/graph/DescribeManifest.h"
+#include "runtime/planner/report/ContextReport.h"
 #include "runtime/train/files/OutputPaths.h"
 #include "runtime/train/files/Progress.h"
 #include "runtime/train/profile/MeasureLinks.h"
@@ -122,12 +123,25 @@ std::pair<PredictionErrors, PredictionErrors>
 errorsOf(const CostTable &table, const Measurements &heldOut) {
   std::pair<PredictionErrors, PredictionErrors> errors;
   for (const Measurements::Typical &one : heldOut.typical()) {
+    if (one.load.context > 0)
+      continue; // slicesOf
     auto curve = table.curves().find(one.function);
     if (curve != table.curves().end())
       (one.seconds < shortCall ? errors.second : errors.first)
           .add(curve->second.seconds(one.load), one.seconds);
   }
   return errors;
+}
+
+/// Returns what was measured of slices off the grid: calls that are not short, or all if
+/// there are no others.
+std::vector<MeasuredSlice> slicesOf(const Measurements &heldOut) {
+  std::vector<MeasuredSlice> longer, shorter;
+  for (const Measurements::Typical &one : heldOut.typical())
+    if (one.load.context > 0)
+      (one.seconds < shortCall ? shorter : longer)
+          .push_back({one.function, {one.load, one.seconds}});
+  return longer.empty() ? shorter : longer;
 }
 
 } // namespace
@@ -191,6 +205,8 @@ Status writeProfile(const Session &session, const Profiled &profiled,
     sayLine(
         "note: --profile-seconds ended the first pass: larger micro-batches "
         "than those in the file are extrapolated");
+  if (!profiled.unfitSlices.empty())
+    sayLine("note: some slices were not measured: " + profiled.unfitSlices);
   sayLine("note: " + linked);
   const MachineNoise noise = profiled.grid.noise();
   sayLine((noise.isTooMuch()
@@ -207,6 +223,9 @@ Status writeProfile(const Session &session, const Profiled &profiled,
   if (!shorter.empty())
     sayLine("error off the grid: " +
             shorter.describe("shorter call", "shorter calls"));
+  for (const ContextErrors &errors :
+       contextErrors(table, slicesOf(profiled.heldOut)))
+    sayLine(describeContext(errors));
   return Status::ok();
 }
 

@@ -66,6 +66,11 @@ std::vector<ProfileShape> profileGrid(int64_t mostTokens, int64_t positions) {
     sizes.push_back(tokens);
   sizes.push_back(mostTokens);
   std::vector<ProfileShape> grid;
+  // A plan may have such slices, and a call has a least time.
+  for (int64_t tokens = 1; tokens < std::min(shortestProfiled, mostTokens);
+       tokens *= 2)
+    grid.push_back(
+        {fill(tokens, positions > 0 ? std::min(tokens, positions) : tokens)});
   int next = 0;
   for (int64_t tokens : sizes) {
     int64_t longest = positions > 0 ? std::min(tokens, positions) : tokens;
@@ -110,6 +115,58 @@ std::vector<ProfileShape> randomShapes(int count, int64_t mostTokens,
   return shapes;
 }
 
+/// Slices between two powers of two of earlier tokens, and so on up to `tokens`.
+static std::vector<int64_t> slicesOfAllSizes(int64_t tokens) {
+  constexpr int64_t first = 16, quarter = 4;
+  std::vector<int64_t> slices = {first};
+  for (int64_t at = first; at < tokens; at *= 2) {
+    int64_t room = std::min(2 * at, tokens) - at;
+    for (int64_t size = 1; size <= room;
+         size = std::max(shortestProfiled, size * quarter)) {
+      slices.push_back(size);
+      room -= size;
+    }
+    if (room > 0)
+      slices.push_back(room);
+  }
+  return slices;
+}
+
+std::vector<ProfileShape> contextGrid(int64_t mostTokens, int64_t positions) {
+  const int64_t longest =
+      positions > 0 ? std::min(positions, mostTokens) : mostTokens;
+  std::vector<ProfileShape> grid;
+  for (int64_t tokens = longest; tokens >= shortestSliced; tokens /= 4) {
+    grid.push_back({{tokens}});
+    grid.back().slices = slicesOfAllSizes(tokens);
+  }
+  std::reverse(grid.begin(), grid.end());
+  return grid;
+}
+
+std::vector<ProfileShape> randomSlices(int count, int64_t mostTokens,
+                                       int64_t positions, uint64_t seed) {
+  const int64_t longest =
+      positions > 0 ? std::min(positions, mostTokens) : mostTokens;
+  std::vector<ProfileShape> shapes;
+  if (longest < shortestSliced)
+    return shapes;
+  uint64_t state = dyna_mix64(seed);
+  for (int i = 0; i < count; ++i) {
+    ProfileShape &shape = shapes.emplace_back();
+    shape.isHeldOut = true;
+    int64_t tokens = between(shortestSliced, longest, nextPart(state));
+    shape.lengths = {tokens};
+    while (tokens > 0) {
+      const int64_t size =
+          std::min(tokens, between(shortestProfiled, longest, nextPart(state)));
+      shape.slices.push_back(size);
+      tokens -= size;
+    }
+  }
+  return shapes;
+}
+
 double medianSeconds(std::vector<double> times) {
   std::sort(times.begin(), times.end());
   const size_t middle = times.size() / 2;
@@ -139,7 +196,8 @@ std::string MachineNoise::describe() const {
 
 void Measurements::add(const CostKey &function, const Load &load,
                        CallSeconds seconds, bool waits) {
-  Times &times = calls_[{function, {load.queries, load.pairs, load.targets}}];
+  Times &times = calls_[{
+      function, {load.queries, load.pairs, load.targets, load.context}}];
   const bool isOfDevice = seconds.core < 0;
   times.seconds.push_back(waits || isOfDevice ? seconds.wall : seconds.core);
   times.onWall |= waits;
@@ -153,9 +211,10 @@ void Measurements::add(const CostKey &function, const Load &load,
 std::vector<Measurements::Typical> Measurements::typical() const {
   std::vector<Typical> result;
   for (const auto &[call, times] : calls_) {
-    const auto &[queries, pairs, targets] = call.second;
+    const auto &[queries, pairs, targets, context] = call.second;
     result.push_back(
         {call.first, callLoad(queries, pairs, targets), times.typical()});
+    result.back().load.context = context;
   }
   return result;
 }
@@ -203,6 +262,7 @@ cost::Table Measurements::table() const {
     point.set_tokens(one.load.queries);
     point.set_pairs(one.load.pairs);
     point.set_targets(one.load.targets);
+    point.set_context(one.load.context);
     point.set_seconds(one.seconds);
   }
   return table;

@@ -22,13 +22,15 @@
 
 namespace dyna {
 
-/// A micro-batch.
+/// A micro-batch, or the token slices of one sample.
 struct ProfileShape {
   std::vector<int64_t> lengths; ///< of its samples
   /// Of a sample's tokens those in the loss, in per cent.
   int targetShare = 100;
   /// Off the grid: times are compared with the table, and are no part of it.
   bool isHeldOut = false;
+  /// Tokens of the slices in which its one sample runs, in order; empty: it runs whole.
+  std::vector<int64_t> slices = {};
 
   int64_t tokens() const;
   /// Of all samples, as `targetsOf` counts them.
@@ -38,15 +40,28 @@ struct ProfileShape {
   }
 };
 
-/// Tokens in powers of two up to `mostTokens`, which is there too, each in samples
-/// as long as can be, and once more with a fourth of them in the loss. Then in
-/// samples a fourth as long, and so on, but no shorter than `shortestProfiled`:
-/// these are of odd numbers of tokens between the power of two and the one below,
-/// since libraries are faster with round numbers than with those that real
-/// micro-batches have. By ascending tokens.
-/// `positions`: tokens of the longest sample, 0: any number.
+/// Returns micro-batches with powers of two of tokens up to `mostTokens`, and with that
+/// many. Samples are as long as can be. From `shortestProfiled` tokens on, each size comes
+/// once more with a fourth of the tokens in the loss. It comes again in samples a fourth as
+/// long, and so on, but no shorter than `shortestProfiled`. These have odd numbers of tokens
+/// between the power of two and the one below. Libraries are faster with round numbers than
+/// with those of real micro-batches. By ascending tokens. `positions` has the tokens of the
+/// longest sample; 0: any number.
 std::vector<ProfileShape> profileGrid(int64_t mostTokens, int64_t positions);
 constexpr int64_t shortestProfiled = 8;
+
+/// Samples in slices, so that functions are timed with earlier tokens: one as long as can
+/// be, one a fourth as long, and so on, but none shorter than `shortestSliced`. Between two
+/// powers of two of earlier tokens, there are slices of 1, 8, 32, 128, ... tokens as room
+/// permits, and one of what is left. So a sample has slices of all sizes at all contexts,
+/// and costs about as much time as a whole one. By ascending tokens.
+std::vector<ProfileShape> contextGrid(int64_t mostTokens, int64_t positions);
+constexpr int64_t shortestSliced = 32;
+
+/// Samples in slices of any lengths, evenly spread in the logarithm, as are the samples.
+/// None if samples are shorter than `shortestSliced`. The same for the same seed.
+std::vector<ProfileShape> randomSlices(int count, int64_t mostTokens,
+                                       int64_t positions, uint64_t seed);
 
 /// Micro-batches of samples of any lengths, evenly spread in the logarithm, as are
 /// their tokens. The same for the same seed.
@@ -100,7 +115,7 @@ public:
 
   struct Typical {
     CostKey function;
-    Load load; ///< as tables of costs state it (callLoad)
+    Load load; ///< as tables of costs state it (callLoad, sliceLoad)
     double seconds;
   };
   /// Returns the typical times by function, then by load.
@@ -120,7 +135,8 @@ private:
       return onWall ? typicalSeconds(seconds) : medianSeconds(seconds);
     }
   };
-  std::map<std::pair<CostKey, std::array<int64_t, 3>>, Times> calls_;
+  /// By queries, pairs, targets and context.
+  std::map<std::pair<CostKey, std::array<int64_t, 4>>, Times> calls_;
 };
 
 struct ProfilePasses {

@@ -2,9 +2,13 @@
 # Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Costs that a binary measures of itself: what the file has, and runs that use it. No time is compared with another."""
 
+import json
+import pathlib
 import re
 
 import common
+
+DYNA_PLAN = pathlib.Path(common.DYNAC).parent / "dyna-plan"
 
 FUNCTIONS = {"FORWARD", "BACKWARD", "BACKWARD_INPUT", "BACKWARD_WEIGHT", "RECOMPUTE_SELECTIVE", "RECOMPUTE_FULL"}
 
@@ -31,7 +35,7 @@ class ProfileTest(common.BinaryTest):
             done = common.run([self.program(), "--profile", path, f"--profile-seconds={seconds}", "--threads=2",
                                "--tokens-per-micro-batch=256", *flags])
             self.assertEqual(done.returncode, 0, done.stderr)
-            if "--profile-seconds ended the first pass" not in done.stderr:
+            if "--profile-seconds ended the first pass" not in done.stderr and "error of slices: " in done.stderr:
                 break
         return done
 
@@ -42,11 +46,12 @@ class ProfileTest(common.BinaryTest):
         table = entries(costs)
         self.assertEqual({kind for kind, *_ in table}, {"embed", "block", "head"})
         self.assertEqual({direction for kind, *_, direction in table if kind == "block"}, FUNCTIONS | {"UPDATE", "GRAD_NORM"})
-        points = table["block", 1, False, "FORWARD"]
+        points = [point for point in table["block", 1, False, "FORWARD"] if "context" not in point]
         sizes = {point["tokens"] for point in points}
-        self.assertLessEqual({8, 16, 32, 64, 128, 256}, sizes)
+        powers = {1 << power for power in range(9)}
+        self.assertLessEqual(powers, sizes)
         # Odd sizes between them, in shorter samples; losses with more and fewer targets.
-        self.assertTrue(all(size % 2 == 1 for size in sizes - {8, 16, 32, 64, 128, 256}), sizes)
+        self.assertTrue(all(size % 2 == 1 for size in sizes - powers), sizes)
         self.assertGreater(len({point["pairs"] // point["tokens"] for point in points if point["tokens"] > 128}), 1)
         loss = {point["targets"] for point in table["head", 1, False, "FORWARD"] if point["tokens"] == 256}
         self.assertEqual(loss, {64, 256})
@@ -73,6 +78,44 @@ class ProfileTest(common.BinaryTest):
             for line in common.lines_of(metrics):
                 self.assertGreater(line["predicted_seconds"], 0)
                 self.assertGreater(line["seconds"], 0)
+
+    def test_slices_are_measured_and_planned_by(self):
+        costs = self.folder / "slices.costs"
+        done = self.profile(costs, "--strategy=pp=2")
+        slices = {key: [point for point in points if "context" in point] for key, points in entries(costs).items()}
+        # Only attention sees context, in functions that run for a micro-batch.
+        self.assertEqual({key[0] for key, points in slices.items() if points}, {"block"})
+        self.assertEqual({key[3] for key, points in slices.items() if points}, FUNCTIONS)
+        for direction in FUNCTIONS:
+            points = slices["block", 1, False, direction]
+            # All slices but the first ones, of samples of 64 tokens; the model has no longer ones.
+            self.assertEqual([(point["tokens"], point["context"]) for point in points],
+                             [(1, 16), (1, 32), (7, 25), (8, 17), (8, 33), (23, 41)])
+            for point in points:
+                tokens, context = point["tokens"], point["context"]
+                self.assertEqual(point["pairs"], tokens * context + tokens * (tokens + 1) / 2)
+                self.assertGreater(point["seconds"], 0)
+            self.assertRegex(done.stderr, rf"(?m)^error of slices: block tp=1 {direction}: mean \d+\.\d %, largest \d+\.\d %, over "
+                                          r"\d+ points; TeraPipe's fit: mean \d+\.\d %, largest \d+\.\d %$")
+        # Plans follow them: slices that take ten times as long, and nothing else.
+        slow = self.folder / "slow.costs"
+        slow.write_text(re.sub(r"(context: \d+ seconds: )(\S+)", lambda found: f"{found[1]}{10 * float(found[2]):g}", costs.read_text()))
+        seconds = {}
+        for file in (costs, slow):
+            for word in ("none", "2", "auto"):
+                text = common.succeed([DYNA_PLAN, common.model(), "--strategy=pp=2", f"--lengths={','.join(['64'] * 8)}",
+                                       f"--costs={file}", "--pipeline=1f1b", "--tokens-per-micro-batch=64", f"--slices={word}", "--json"])
+                plan = json.loads(text)
+                seconds[file, word] = plan["seconds"]
+                self.assertEqual({errors["function"] for errors in plan["slice_errors"]},
+                                 {f"block tp=1 {direction}" for direction in FUNCTIONS})
+        self.assertEqual(seconds[costs, "none"], seconds[slow, "none"])
+        self.assertGreater(seconds[slow, "2"], 1.2 * seconds[costs, "2"])
+        self.assertLessEqual(seconds[slow, "auto"], seconds[slow, "none"])
+        # A run takes the file too.
+        done = common.run(common.training(self.program(), self.corpus, "--strategy=pp=2", f"--costs={costs}", "--slices=2"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"error of predictions +mean \d+\.\d %")
 
     def test_degrees_share_a_file(self):
         costs = self.folder / "all.costs"
@@ -110,6 +153,9 @@ class ProfileTest(common.BinaryTest):
         note.write_text("dear diary\n")
         half = self.folder / "half.costs"
         half.write_text('compute_type: "bf16" entries { kind: "head" direction: FORWARD points { tokens: 1 seconds: 1 } }\n')
+        sliced = self.folder / "sliced.costs"
+        sliced.write_text('entries { kind: "block" direction: FORWARD points { tokens: 4 pairs: 10 seconds: 1 } '
+                          'points { tokens: 32 pairs: 2064 context: 48 seconds: 1 } }\n')
         new = self.folder / "new.costs"
         for flags, words in (
             (["--profile", self.folder], [f"{self.folder}"]),
@@ -123,6 +169,7 @@ class ProfileTest(common.BinaryTest):
             (["--profile-seconds=5", "--data", self.corpus], ["--profile-seconds needs --profile"]),
             (["--profile", new, "--memory-limit=33MiB"], ["33.0 MiB", "lower --tokens-per-micro-batch"]),
             (["--profile", program], ["this program"]),
+            (["--profile", sliced], ["no costs of this model", "point 2: a slice of 32 tokens after 48 ends behind the 64 positions"]),
         ):
             with self.subTest(flags=flags):
                 self.assert_refused(common.run([program, *flags]), *words)

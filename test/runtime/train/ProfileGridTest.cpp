@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 using namespace dyna;
@@ -34,7 +35,10 @@ TEST(ProfileGridTest, GridsAreInPowersOfTwoUpToTheLargest) {
       EXPECT_EQ(shape.targets(), shape.tokens());
   }
   // Whole ones in powers of two; in shorter samples odd numbers between them.
-  EXPECT_EQ(longest, (std::set<std::pair<int64_t, int64_t>>{{8, 8},
+  EXPECT_EQ(longest, (std::set<std::pair<int64_t, int64_t>>{{1, 1},
+                                                            {2, 2},
+                                                            {4, 4},
+                                                            {8, 8},
                                                             {16, 16},
                                                             {31, 8},
                                                             {32, 32},
@@ -97,6 +101,86 @@ TEST(ProfileGridTest, RandomShapesFillTheRange) {
   // Limits below what is asked for elsewhere.
   for (const ProfileShape &shape : randomShapes(20, 3, 2, 1))
     EXPECT_LE(shape.tokens(), 3);
+}
+
+int64_t sumOf(const std::vector<int64_t> &slices) {
+  int64_t sum = 0;
+  for (int64_t slice : slices)
+    sum += slice;
+  return sum;
+}
+
+TEST(ProfileGridTest, SlicesOfAllSizesFollowAllContexts) {
+  // One sample after another: 16 tokens, then what follows them.
+  const std::vector<ProfileShape> small = contextGrid(200, 130);
+  ASSERT_EQ(small.size(), 2u);
+  EXPECT_EQ(small[0].slices, (std::vector<int64_t>{16, 1, 8, 7}));
+  EXPECT_EQ(small[1].slices,
+            (std::vector<int64_t>{16, 1, 8, 7, 1, 8, 23, 1, 8, 32, 23, 1, 1}));
+  for (int64_t most : {32, 100, 4096, 5000}) {
+    const std::vector<ProfileShape> grid = contextGrid(most, 0);
+    EXPECT_EQ(grid.back().tokens(), most);
+    int64_t before = 0;
+    for (const ProfileShape &shape : grid) {
+      EXPECT_EQ(shape.lengths.size(), 1u);
+      EXPECT_EQ(sumOf(shape.slices), shape.tokens());
+      EXPECT_GT(shape.tokens(), before);
+      before = shape.tokens();
+      for (int64_t slice : shape.slices)
+        EXPECT_GE(slice, 1);
+      // Few calls for each sample.
+      EXPECT_LE(shape.slices.size(), 50u);
+    }
+  }
+  std::map<int64_t, std::set<int64_t>> contexts; // by tokens
+  int64_t at = 0;
+  const ProfileShape longest = contextGrid(4096, 0).back();
+  for (int64_t slice : longest.slices) {
+    contexts[slice].insert(at);
+    at += slice;
+  }
+  for (int64_t size : {1, 8, 32, 128, 512}) {
+    EXPECT_GE(contexts[size].size(), 2u) << size;
+    EXPECT_GE(*contexts[size].rbegin(), 2048) << size;
+  }
+  // Samples too short for slices have none.
+  EXPECT_TRUE(contextGrid(31, 0).empty());
+  EXPECT_TRUE(contextGrid(4096, 31).empty());
+}
+
+TEST(ProfileGridTest, RandomSlicesCoverTheirSample) {
+  const std::vector<ProfileShape> shapes = randomSlices(100, 4096, 512, 7);
+  ASSERT_EQ(shapes.size(), 100u);
+  int several = 0;
+  for (const ProfileShape &shape : shapes) {
+    EXPECT_TRUE(shape.isHeldOut);
+    ASSERT_EQ(shape.lengths.size(), 1u);
+    EXPECT_GE(shape.tokens(), shortestSliced);
+    EXPECT_LE(shape.tokens(), 512);
+    EXPECT_EQ(sumOf(shape.slices), shape.tokens());
+    several += shape.slices.size() > 1;
+  }
+  EXPECT_GT(several, 60);
+  EXPECT_EQ(shapes[5].slices, randomSlices(100, 4096, 512, 7)[5].slices);
+  EXPECT_NE(shapes[5].slices, randomSlices(100, 4096, 512, 8)[5].slices);
+  EXPECT_TRUE(randomSlices(10, 31, 0, 1).empty());
+}
+
+TEST(ProfileGridTest, SlicesAreMeasuredApartFromWholeSamples) {
+  Measurements times;
+  times.add(function, callLoad(4, 42, 0), {1, 1}, false);
+  times.add(function, sliceLoad(4, 8), {3, 3}, false);
+  times.add(function, sliceLoad(4, 8), {5, 5}, false);
+  const std::vector<Measurements::Typical> typical = times.typical();
+  ASSERT_EQ(typical.size(), 2u);
+  EXPECT_EQ(typical[0].load, callLoad(4, 42, 0));
+  EXPECT_EQ(typical[1].load, sliceLoad(4, 8));
+  const cost::Table table = times.table();
+  ASSERT_EQ(table.entries_size(), 1);
+  ASSERT_EQ(table.entries(0).points_size(), 2);
+  EXPECT_EQ(table.entries(0).points(0).context(), 0);
+  EXPECT_EQ(table.entries(0).points(1).context(), 8);
+  EXPECT_EQ(table.entries(0).points(1).seconds(), 4);
 }
 
 TEST(ProfileGridTest, TypicalTimesAreThoseThatLieTogether) {

@@ -83,24 +83,28 @@ private:
     return nodes;
   }
 
-  /// Bytes that only these nodes have and that are needed elsewhere; one that
-  /// goes to one of several may stay.
+  /// Bytes that only these nodes have and that a node lacks, even one of them: the first
+  /// copy of each byte leaves one of these nodes.
   double leaving(const std::vector<int> &side) const {
     double bytes = 0;
     for (size_t i = 0; i < lots_.size(); ++i) {
       if (!std::includes(side.begin(), side.end(), holderNodes_[i].begin(),
                          holderNodes_[i].end()))
         continue;
-      const std::vector<int> &nodes = neederNodes_[i];
-      auto isOutside = [&](int node) {
-        return !std::binary_search(side.begin(), side.end(), node);
-      };
-      if (lots_[i].delivery == Delivery::All
-              ? std::any_of(nodes.begin(), nodes.end(), isOutside)
-              : std::all_of(nodes.begin(), nodes.end(), isOutside))
+      if (lots_[i].delivery == Delivery::All ? !mustEnter(i).empty()
+                                             : leavesHolders(i))
         bytes += static_cast<double>(lots_[i].bytes);
     }
     return bytes;
+  }
+
+  /// Returns true if no node that has a lot also needs it.
+  bool leavesHolders(size_t lot) const {
+    return std::none_of(
+        neederNodes_[lot].begin(), neederNodes_[lot].end(), [&](int node) {
+          return std::binary_search(holderNodes_[lot].begin(),
+                                    holderNodes_[lot].end(), node);
+        });
   }
 
   /// Ranks of one node, as bits.
@@ -115,8 +119,9 @@ private:
 
   /// Over all parts of a node's ranks: what the rest of them needs and only the
   /// part has, of all ranks of the node, comes from the part or over the rest's
-  /// network ports; and what only the part has, of all ranks, and others need
-  /// leaves it so.
+  /// network ports; what only the part has, of all ranks, and others need leaves it
+  /// so; and what any rank of the node lacks and only the part has, of the node, is
+  /// sent by the part or comes over the node's network ports.
   double insideNode(int node) const {
     const int size = network_.endOf(node) - network_.firstOf(node);
     if (size > kLargestNode || network_.insideRate <= 0)
@@ -151,11 +156,15 @@ private:
     for (Mask part = 0; part < Mask{1} << size; ++part) {
       const int count = __builtin_popcount(part);
       const double across = std::min(count, size - count) * network_.insideRate;
-      double in = 0, out = 0;
+      double in = 0, out = 0, first = 0;
       for (const auto &[flow, bytes] : flows) {
         if (flow.holders & ~part)
           continue;
         const bool isAway = flow.needers & ~part, isThere = flow.needers & part;
+        // The first copy that a rank here gets leaves a holder or enters the node.
+        if ((flow.needers & ~flow.holders) &&
+            (!flow.isOnce || !flow.isElsewhere))
+          first += bytes;
         if (flow.isOnce ? isAway && !isThere && !flow.isElsewhere : isAway)
           in += bytes;
         if (flow.isOnlyHere &&
@@ -166,6 +175,9 @@ private:
         most = std::max(most, in / ports);
       if (double ports = across + count * between; ports > 0)
         most = std::max(most, out / ports);
+      if (double ports = count * network_.insideRate + size * between;
+          ports > 0)
+        most = std::max(most, first / ports);
     }
     return most;
   }

@@ -8,11 +8,13 @@
 //     receive   what a rank needs and does not have, over its two ports
 //     send      what only one rank has and others need, over its two ports
 //     node in   what a node needs and does not have, over its network ports
-//     node out  what only some nodes have and others need, over theirs
+//     node out  what only some nodes have and a node lacks, over their network
+//               ports, even if it is one of these nodes that lacks it
 //     inside    what a part of a node's ranks needs and only the others of the
-//               node have, over these and the part's network ports; and what
-//               only a part has and others need. For every part, in nodes of up
-//               to ten ranks
+//               node have, over these and the part's network ports; what only a
+//               part has and others need; and what any rank of the node lacks and
+//               only a part has, over the part's inside ports and the node's
+//               network ports. For every part, in nodes of up to ten ranks
 //
 //===----------------------------------------------------------------------===//
 

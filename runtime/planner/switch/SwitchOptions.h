@@ -21,8 +21,9 @@ struct SwitchOptions {
   int64_t bytesUnderWay = kBytesUnderWay;
   /// Bytes below which a box is not cut for the sake of balance.
   int64_t smallestPiece = int64_t{256} << 10;
-  /// Times that all ways are sought anew.
-  int sweeps = 6;
+  /// Times that all ways are sought anew, at most. The search ends earlier if they get
+  /// no better.
+  int sweeps = 16;
 };
 
 } // namespace dyna

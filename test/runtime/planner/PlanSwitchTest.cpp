@@ -277,43 +277,6 @@ TEST(PlanSwitch, StreamsGoSideBySide) {
   EXPECT_LE(times.seconds, 1.2 * times.portSeconds);
 }
 
-/// Checks switches between random strategies of a large model: each plan holds,
-/// is no slower than Algorithm 1 within the same limits, and is near the bound.
-void comparePairs(const SwitchModel &model, int nodes, int pairs, double mean,
-                  double worst) {
-  Draw draw(11);
-  const SwitchNetwork network = nodesOfEight(nodes);
-  double sum = 0;
-  for (int i = 0; i < pairs; ++i) {
-    const ModelPair pair = drawPair(draw, model, network.ranks);
-    SCOPED_TRACE(std::to_string(nodes) + " nodes, " + pair.text());
-    const SwitchCase one = {tensorsOf(model, pair.from, pair.to, pair.zero),
-                            network};
-    const SwitchPlan plan = planOf(one);
-    ASSERT_EQ(refusalOf(one, plan), "");
-    const double seconds = timesOf(one.tensors, plan, network).seconds;
-    auto simple = planAlgorithm1(one.tensors, network, SwitchOptions());
-    ASSERT_TRUE(simple.isOk()) << simple.status().message();
-    EXPECT_LE(seconds, timesOf(one.tensors, *simple, network).seconds);
-    auto bounds = boundsOf(one.tensors, network);
-    ASSERT_TRUE(bounds.isOk()) << bounds.status().message();
-    const double bound = bounds->largest();
-    ASSERT_GE(seconds, bound * (1 - 1e-9));
-    sum += bound > 0 ? seconds / bound : 1;
-    EXPECT_LE(seconds, worst * bound);
-  }
-  EXPECT_LE(sum / pairs, mean) << nodes << " nodes";
-}
-
-TEST(PlanSwitch, RandomStrategiesAreNearTheBound) {
-  comparePairs(llama32b(), 4, 16, 1.1, 1.5);
-}
-
-TEST(CheckAllSwitches, RandomStrategiesAreNearTheBound) {
-  for (int nodes : {4, 8, 16})
-    comparePairs(llama32b(), nodes, 60, 1.1, 1.5);
-}
-
 /// From stages to replicas of the whole model. Buckets that stay partly empty, or
 /// ports that wait for what they hand on, made it 3 times as long as the bound.
 TEST(PlanSwitch, StagesOfALargeModelBecomeReplicas) {

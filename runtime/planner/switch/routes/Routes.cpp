@@ -18,11 +18,19 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 /// level that one has to wait for. Deep ways fill and drain ports longer, and
 /// leave them to wait for each other between.
 constexpr double kBasePrice = 0.01;
-constexpr double kLevelPrice = 0.5;
+constexpr double kLevelPrice = 0.2;
 /// A higher power would move shares for less than they are out of step.
 constexpr int kLargestPower = 31;
 /// What is deeper does not leave its node again.
 constexpr int kDeepestExit = 2;
+/// Shares of a lot, at most. Fewer, down to `kFewShares`, if one sweep over all shares
+/// would look at more than `kSweepWork` ports. Coarse shares leave busy ports unevenly.
+constexpr int kMostShares = 32, kFewShares = 8;
+constexpr double kSweepWork = 1e6;
+/// The search ends after so many sweeps one after another that gain less than
+/// `kSweepGain`.
+constexpr int kIdleSweeps = 2;
+constexpr double kSweepGain = 0.003;
 
 double power(double x, int exponent) {
   double result = 1;
@@ -322,26 +330,53 @@ struct Share {
   Route route;
 };
 
-/// Shares of about one size, at least one of each lot that anybody lacks and no
-/// more than it has pieces, in turns from the largest lot on.
-std::vector<Share> cutLots(const std::vector<Lot> &lots,
-                           const SwitchNetwork &network) {
+/// Returns how many shares each lot has, so that shares have about one size: at least one
+/// of each lot that anybody lacks, at most `mostShares`, and at most its pieces.
+std::vector<int> countShares(const std::vector<Lot> &lots, int ranks,
+                             int mostShares) {
   double total = 0;
   for (const Lot &lot : lots)
     total += static_cast<double>(lot.bytes) *
              static_cast<double>(!lot.lacking.empty());
-  const int mostShares = network.ranks > 64 ? 8 : 32;
-  const double unit = total / (static_cast<double>(network.ranks) * mostShares);
-  std::vector<int> order, counts(lots.size(), 0);
+  const double unit = total / (static_cast<double>(ranks) * mostShares);
+  std::vector<int> counts(lots.size(), 0);
   for (size_t i = 0; i < lots.size(); ++i) {
     if (lots[i].lacking.empty())
       continue;
-    order.push_back(static_cast<int>(i));
     const double most =
         static_cast<double>(std::min<int64_t>(mostShares, lots[i].pieces));
     counts[i] = static_cast<int>(
         std::clamp(static_cast<double>(lots[i].bytes) / unit, 1.0, most));
   }
+  return counts;
+}
+
+/// Estimates how many ports a sweep looks at.
+double sweepWork(const std::vector<Lot> &lots, const std::vector<int> &counts,
+                 const SwitchNetwork &network) {
+  double work = 0;
+  for (size_t i = 0; i < lots.size(); ++i) {
+    const auto ranks = static_cast<double>(lots[i].lacking.size());
+    const double nodes = std::min(ranks, static_cast<double>(network.nodes()));
+    work += counts[i] * (ranks + nodes * network.nodes());
+  }
+  return work;
+}
+
+/// Cuts lots into shares, in turns from the largest lot on.
+std::vector<Share> cutLots(const std::vector<Lot> &lots,
+                           const SwitchNetwork &network) {
+  int mostShares = kMostShares;
+  std::vector<int> counts = countShares(lots, network.ranks, mostShares);
+  while (mostShares > kFewShares &&
+         sweepWork(lots, counts, network) > kSweepWork) {
+    mostShares /= 2;
+    counts = countShares(lots, network.ranks, mostShares);
+  }
+  std::vector<int> order;
+  for (size_t i = 0; i < lots.size(); ++i)
+    if (counts[i] > 0)
+      order.push_back(static_cast<int>(i));
   std::sort(order.begin(), order.end(), [&](int a, int b) {
     return lots[a].bytes != lots[b].bytes ? lots[a].bytes > lots[b].bytes
                                           : a < b;
@@ -386,14 +421,18 @@ Routes findRoutes(const std::vector<Lot> &lots, const SwitchNetwork &network,
     share.route = builder.build(lots[share.lot], share.bytes, share.turn);
   std::vector<Share> best = shares;
   double least = builder.loads().largest();
-  for (int sweep = 0, exponent = 7;
-       sweep < settings.sweeps && least > settings.bound * 1.005; ++sweep) {
+  for (int sweep = 0, exponent = 7, idle = 0;
+       sweep < settings.sweeps && idle < kIdleSweeps &&
+       least > settings.bound * 1.005;
+       ++sweep) {
     builder.setPrices(std::max(settings.bound, least), exponent);
     for (Share &share : shares) {
       builder.add(share.route, -share.bytes);
       share.route = builder.build(lots[share.lot], share.bytes, share.turn);
     }
-    if (double largest = builder.loads().largest(); largest < least) {
+    const double largest = builder.loads().largest();
+    idle = largest < least * (1 - kSweepGain) ? 0 : idle + 1;
+    if (largest < least) {
       least = largest;
       best = shares;
     }

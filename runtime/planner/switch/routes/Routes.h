@@ -67,7 +67,7 @@ struct Routes {
 };
 
 struct RouteSettings {
-  int sweeps = 6;
+  int sweeps = 16;
   /// Seconds that no plan can go below: what comes near it ends the search.
   double bound = 0;
   /// Whether ways may lead over ranks that do not need it, or from another node
@@ -76,8 +76,8 @@ struct RouteSettings {
 };
 
 /// Deterministic; O(sweeps * shares * (lacking nodes * (nodes + ranks of a node)
-/// + lacking ranks * ranks of a node)), with about eight to thirty shares for
-/// each rank, whatever the number of lots.
+/// + lacking ranks * ranks of a node)). There are about 8 to 32 shares for each rank,
+/// whatever the number of lots: as many as keep a sweep short.
 Routes findRoutes(const std::vector<Lot> &lots, const SwitchNetwork &network,
                   const RouteSettings &settings);
 

@@ -1,0 +1,134 @@
+//===- SwitchPairsTest.cpp - Switches of large models and their bounds ----===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/planner/switch/PlanSwitch.h"
+#include "runtime/planner/switch/SwitchBaselines.h"
+#include "runtime/planner/switch/SwitchBounds.h"
+#include "runtime/planner/switch/SwitchTimes.h"
+#include "test/runtime/planner/ModelSwitches.h"
+#include "test/runtime/planner/SwitchCases.h"
+#include "gtest/gtest.h"
+
+#include <limits>
+
+using namespace dyna;
+
+namespace {
+
+/// Compares a switch with its bound and with Algorithm 1 under the same limits. Returns
+/// how many times the bound it takes.
+double comparePair(const SwitchCase &one, const SwitchOptions &options = {}) {
+  const SwitchPlan plan = planOf(one, options);
+  EXPECT_EQ(refusalOf(one, plan), "");
+  auto secondsOf = [&](const SwitchPlan &plan) {
+    return timesOf(one.tensors, plan, one.network, Fusing::Buckets,
+                   options.bytesUnderWay)
+        .seconds;
+  };
+  const double seconds = secondsOf(plan);
+  auto simple = planAlgorithm1(one.tensors, one.network, options);
+  auto bounds = boundsOf(one.tensors, one.network);
+  EXPECT_TRUE(simple.isOk() && bounds.isOk());
+  if (!simple.isOk() || !bounds.isOk())
+    return 0;
+  EXPECT_LE(seconds, secondsOf(*simple) * (1 + 1e-9));
+  const double bound = bounds->largest();
+  EXPECT_GE(seconds, bound * (1 - 1e-9));
+  return bound > 0 ? seconds / bound : 1;
+}
+
+constexpr double kAnyRatio = std::numeric_limits<double>::infinity();
+
+/// Compares switches between random strategies of a large model.
+void comparePairs(const SwitchModel &model, int nodes, int pairs, double mean,
+                  double worst, int seed = 11,
+                  const SwitchOptions &options = {}) {
+  Draw draw(seed);
+  const SwitchNetwork network = nodesOfEight(nodes);
+  double sum = 0;
+  for (int i = 0; i < pairs; ++i) {
+    const ModelPair pair = drawPair(draw, model, network.ranks);
+    SCOPED_TRACE(std::to_string(nodes) + " nodes, " + pair.text());
+    const double ratio = comparePair(
+        {tensorsOf(model, pair.from, pair.to, pair.zero), network}, options);
+    EXPECT_LE(ratio, worst);
+    sum += ratio;
+  }
+  EXPECT_LE(sum / pairs, mean) << nodes << " nodes";
+}
+
+TEST(SwitchPairs, RandomStrategiesAreNearTheBound) {
+  comparePairs(llama32b(), 4, 16, 1.1, 1.5);
+}
+
+TEST(CheckAllSwitches, RandomStrategiesAreNearTheBound) {
+  for (int nodes : {4, 8, 16})
+    for (int seed : {11, 12})
+      comparePairs(llama32b(), nodes, 60, 1.1, 1.5, seed);
+}
+
+TEST(CheckAllSwitches, NeverSlowerThanAlgorithm1WithFewBytesUnderWay) {
+  SwitchOptions options;
+  for (int64_t mebibytes : {64, 256, 1024}) {
+    options.bytesUnderWay = mebibytes << 20;
+    options.bucketBytes = options.bytesUnderWay / 8;
+    comparePairs(llama32b(), 4, 20, kAnyRatio, kAnyRatio, 5, options);
+  }
+}
+
+/// One rank of each node has what all others of the node need. The search has to move
+/// shares to ports of other nodes one by one, because every move saves little.
+TEST(SwitchPairs, OtherNodesFeedNodesWhoseHolderIsBusy) {
+  const ModelPair pair = {{{16, 4, 2}, "dpt"}, {{4, 8, 4}, "ptd"}, false};
+  EXPECT_LE(comparePair(
+                {tensorsOf(llama32b(), pair.from, pair.to), nodesOfEight(16)}),
+            1.35);
+}
+
+/// Two ranks have two tensors each, which the other one and a third rank lack. All of
+/// it leaves the two, or comes over one of the network ports of the node.
+TEST(SwitchBounds, FirstCopiesLeaveTheHoldersOfANode) {
+  SwitchCase one = {{bytesOn({0, 4}, {1}, 800), bytesOn({0, 4}, {2}, 800),
+                     bytesOn({1, 5}, {0}, 800), bytesOn({1, 5}, {3}, 800)},
+                    nodesOf(2, 4)};
+  one.network.insideRate = 2;
+  auto bounds = boundsOf(one.tensors, one.network);
+  ASSERT_TRUE(bounds.isOk());
+  EXPECT_DOUBLE_EQ(bounds->inside, 4 * 800 / (2 * 2 + 4.0));
+  EXPECT_DOUBLE_EQ(bounds->largest(), bounds->inside);
+  // A summand may go to a rank of another node instead, if one asks for it.
+  for (SwitchTensor &tensor : one.tensors)
+    tensor.delivery = Delivery::Once;
+  bounds = boundsOf(one.tensors, one.network);
+  ASSERT_TRUE(bounds.isOk());
+  EXPECT_DOUBLE_EQ(bounds->inside, 4 * 800 / (2 * 2 + 4.0));
+  one.tensors[0].to.push_back({6, one.tensors[0].to[0].box});
+  bounds = boundsOf(one.tensors, one.network);
+  ASSERT_TRUE(bounds.isOk());
+  EXPECT_DOUBLE_EQ(bounds->inside, 2 * 800 / (2 + 3.0));
+}
+
+/// Two nodes have a tensor for a third one, and exchange one each. All of it leaves
+/// the two.
+TEST(SwitchBounds, FirstCopiesLeaveTheNodesThatHaveThem) {
+  SwitchCase one = {{bytesOn({0, 2}, {4}, 100), bytesOn({0, 1}, {2}, 100),
+                     bytesOn({2, 3}, {1}, 100)},
+                    nodesOf(3, 2)};
+  auto bounds = boundsOf(one.tensors, one.network);
+  ASSERT_TRUE(bounds.isOk());
+  EXPECT_DOUBLE_EQ(bounds->nodeOut, 300 / 4.0);
+  for (SwitchTensor &tensor : one.tensors)
+    tensor.delivery = Delivery::Once;
+  bounds = boundsOf(one.tensors, one.network);
+  ASSERT_TRUE(bounds.isOk());
+  EXPECT_DOUBLE_EQ(bounds->nodeOut, 300 / 4.0);
+  // A summand that a rank of a node with it needs may stay in the node.
+  one.tensors[1].to.push_back({1, one.tensors[1].to[0].box});
+  one.tensors[1].from.erase(one.tensors[1].from.begin() + 1);
+  bounds = boundsOf(one.tensors, one.network);
+  ASSERT_TRUE(bounds.isOk());
+  EXPECT_DOUBLE_EQ(bounds->nodeOut, 200 / 4.0);
+}
+
+} // namespace

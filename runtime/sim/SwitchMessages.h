@@ -54,6 +54,37 @@ struct SwitchMessages {
                            const SwitchPlan &plan, int ranks);
 };
 
+/// Joins the transfers of buckets to messages, bucket by bucket.
+class MessageJoiner {
+public:
+  /// Appends to `result`, which must outlive this object.
+  MessageJoiner(int ranks, SwitchMessages &result);
+
+  /// Begins a bucket of about so many transfers.
+  void begin(size_t transfers);
+  void add(int from, int to, int64_t bytes, SwitchPlace source,
+           SwitchPlace target);
+  /// Ends the bucket. `after` is the number, in the result, of the bucket whose data it
+  /// hands on; -1: none. O(transfers).
+  void end(int after);
+
+private:
+  struct Transfer {
+    int to;
+    int next; ///< a transfer of the same sender before it; -1: none
+    int64_t bytes;
+  };
+  SwitchMessages::Part &partOf(int rank);
+  void joinSender(int from);
+
+  SwitchMessages &result_;
+  size_t firstPart_ = 0;
+  std::vector<int> parts_;          ///< of the bucket, by rank; -1: none
+  std::vector<int> heads_;          ///< last transfer of each sender
+  std::vector<Transfer> transfers_; ///< of the bucket, between two ranks
+  std::vector<int64_t> message_;    ///< last message to each receiver
+};
+
 /// Decides how transfers become messages.
 enum class Fusing {
   Buckets, ///< all transfers of a bucket from one rank to another are one message

@@ -21,10 +21,6 @@ namespace {
 constexpr double kLatenciesOfDetour = 20;
 /// Detours that save less are not worth what has to wait for them.
 constexpr double kWorthOfDetours = 0.98;
-/// Those that save more are, whatever waits; between, both plans are played,
-/// unless they are large.
-constexpr double kClearWorth = 0.85;
-constexpr size_t kPlayedTransfers = 200000;
 /// What takes no more than so many times the bound is not looked at again.
 constexpr double kNearBound = 1.05;
 
@@ -35,13 +31,6 @@ SwitchNetwork withRates(SwitchNetwork network) {
   if (network.insideRate <= 0)
     network.insideRate = 8 * network.betweenRate;
   return network;
-}
-
-size_t transfersOf(const SwitchPlan &plan) {
-  size_t count = 0;
-  for (const SwitchBucket &bucket : plan.buckets)
-    count += bucket.transfers.size();
-  return count;
 }
 
 /// Returns the order in which buckets that hand something on stand behind so
@@ -62,35 +51,22 @@ std::vector<int> handOnLater(const SwitchMessages &plan, int by) {
   return order;
 }
 
-SwitchPlan inOrder(SwitchPlan plan, const std::vector<int> &order) {
-  std::vector<int> place(order.size());
-  SwitchPlan result;
-  result.buckets.reserve(order.size());
-  for (int bucket : order) {
-    place[bucket] = static_cast<int>(result.buckets.size());
-    result.buckets.push_back(std::move(plan.buckets[bucket]));
-    if (int &after = result.buckets.back().after; after >= 0)
-      after = place[after];
-  }
-  return result;
-}
-
-/// A plan and the seconds that it takes.
-struct TimedPlan {
-  SwitchPlan plan;
-  double seconds = 0;
+/// A switch whose buckets have an order, and the seconds that it takes.
+struct TimedSwitch {
+  switches::DealtSwitch dealt;
+  std::vector<int> order;
+  double seconds;
 };
 
 /// Puts buckets that hand something on behind others, as long as that saves
 /// time: a port that waits for them sends nothing else meanwhile.
-TimedPlan withFewWaits(const std::vector<SwitchTensor> &tensors,
-                       const SwitchNetwork &ports, const SwitchOptions &options,
-                       double bound, SwitchPlan plan) {
-  const SwitchMessages messages =
-      SwitchMessages::of(tensors, plan, ports.ranks);
-  auto isHandedOn = [](const SwitchBucket &one) { return one.after >= 0; };
+TimedSwitch withFewWaits(switches::DealtSwitch dealt,
+                         const SwitchNetwork &ports,
+                         const SwitchOptions &options, double bound) {
+  const SwitchMessages messages = dealt.messages();
+  auto isHandedOn = [](const auto &one) { return one.after >= 0; };
   const bool handsOn =
-      std::any_of(plan.buckets.begin(), plan.buckets.end(), isHandedOn);
+      std::any_of(messages.buckets.begin(), messages.buckets.end(), isHandedOn);
   double shortest = std::numeric_limits<double>::infinity();
   std::vector<int> best;
   for (int by : {1, 4, 8, 2, 16, 32, 64}) {
@@ -104,7 +80,7 @@ TimedPlan withFewWaits(const std::vector<SwitchTensor> &tensors,
     if (!handsOn || shortest <= kNearBound * bound)
       break;
   }
-  return {inOrder(std::move(plan), best), shortest};
+  return {std::move(dealt), std::move(best), shortest};
 }
 
 /// Returns the plan, or Algorithm 1's if that takes less time: where latencies
@@ -112,31 +88,32 @@ TimedPlan withFewWaits(const std::vector<SwitchTensor> &tensors,
 StatusOr<SwitchPlan> orAlgorithm1(const std::vector<SwitchTensor> &tensors,
                                   const SwitchNetwork &ports,
                                   const SwitchOptions &options, double bound,
-                                  TimedPlan timed) {
+                                  const TimedSwitch &timed) {
   if (timed.seconds <= bound)
-    return std::move(timed.plan);
+    return timed.dealt.plan(timed.order);
   DYNA_ASSIGN_OR_RETURN(const double least,
                         secondsOfAlgorithm1(tensors, ports));
   // Limits and latencies only add to that.
   if (least >= timed.seconds)
-    return std::move(timed.plan);
-  DYNA_ASSIGN_OR_RETURN(SwitchPlan simple,
-                        planAlgorithm1(tensors, ports, options));
-  const SwitchMessages messages =
-      SwitchMessages::of(tensors, simple, ports.ranks);
+    return timed.dealt.plan(timed.order);
+  DYNA_ASSIGN_OR_RETURN(const SwitchMessages messages,
+                        messagesOfAlgorithm1(tensors, ports, options));
   const double seconds = secondsOf(messages, handOnLater(messages, 1), ports,
                                    options.bytesUnderWay);
-  return seconds < timed.seconds ? std::move(simple) : std::move(timed.plan);
+  if (seconds < timed.seconds)
+    return planAlgorithm1(tensors, ports, options);
+  return timed.dealt.plan(timed.order);
 }
 
 /// With detours, where these are worth it, or without.
-StatusOr<SwitchPlan> planWays(const std::vector<SwitchTensor> &tensors,
-                              const switches::Lots &lots,
-                              const SwitchNetwork &ports,
-                              const SwitchOptions &options,
-                              switches::RouteSettings settings) {
+TimedSwitch dealWays(const std::vector<SwitchTensor> &tensors,
+                     const switches::Lots &lots, const SwitchNetwork &ports,
+                     const SwitchOptions &options,
+                     switches::RouteSettings settings) {
   auto deal = [&](const switches::Routes &routes) {
-    return switches::dealRoutes(tensors, lots, routes.lots, ports, options);
+    return withFewWaits(
+        switches::dealRoutes(tensors, lots, routes.lots, ports, options), ports,
+        options, settings.bound);
   };
   settings.hasDetours = false;
   const switches::Routes direct =
@@ -149,19 +126,14 @@ StatusOr<SwitchPlan> planWays(const std::vector<SwitchTensor> &tensors,
   settings.hasDetours = true;
   const switches::Routes detours =
       switches::findRoutes(lots.lots, ports, settings);
-  const double worth = detours.seconds / direct.seconds;
-  if (worth > kWorthOfDetours)
+  if (detours.seconds > kWorthOfDetours * direct.seconds)
     return deal(direct);
-  SwitchPlan plan = deal(detours);
-  if (worth < kClearWorth || transfersOf(plan) > kPlayedTransfers)
-    return plan;
-  SwitchPlan plain = deal(direct);
-  return timesOf(tensors, plain, ports, Fusing::Buckets, options.bytesUnderWay)
-                     .seconds <= timesOf(tensors, plan, ports, Fusing::Buckets,
-                                         options.bytesUnderWay)
-                                     .seconds
-             ? plain
-             : plan;
+  TimedSwitch far = deal(detours);
+  // Ways without detours take at least the time of their busiest port.
+  if (far.seconds <= direct.seconds)
+    return far;
+  TimedSwitch near = deal(direct);
+  return near.seconds <= far.seconds ? std::move(near) : std::move(far);
 }
 
 } // namespace
@@ -183,12 +155,8 @@ StatusOr<SwitchPlan> planSwitch(const std::vector<SwitchTensor> &tensors,
   switches::RouteSettings settings;
   settings.sweeps = options.sweeps;
   settings.bound = boundsOf(lots.lots, ports).largest();
-  DYNA_ASSIGN_OR_RETURN(SwitchPlan plan,
-                        planWays(tensors, lots, ports, options, settings));
-  TimedPlan timed =
-      withFewWaits(tensors, ports, options, settings.bound, std::move(plan));
   return orAlgorithm1(tensors, ports, options, settings.bound,
-                      std::move(timed));
+                      dealWays(tensors, lots, ports, options, settings));
 }
 
 } // namespace dyna

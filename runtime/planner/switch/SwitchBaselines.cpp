@@ -46,22 +46,32 @@ std::vector<int> receiversOf(const Lot &lot) {
 }
 
 /// Every receiver gets a cell from a holder that `choose(lot, receiver, bytes)`
-/// names, or keeps what it has.
+/// names, or keeps what it has. `add(hop, tensor, cell, bytes)` puts it into a bucket.
+template <typename Choose, typename Add>
+Status dealDirect(const std::vector<SwitchTensor> &tensors, Buckets &buckets,
+                  Choose choose, Add add) {
+  return forCells(tensors, [&](int tensor, const Cell &cell, const Lot &lot,
+                               int64_t bytes) {
+    for (int to : receiversOf(lot)) {
+      int from = isAmong(lot.holders, to) ? to : choose(lot, to, bytes);
+      Hop hop = {from, to, 0};
+      buckets.makeRoom({hop}, from == to ? 0 : bytes, 0);
+      add(hop, tensor, cell, bytes);
+    }
+  });
+}
+
 template <typename Choose>
 StatusOr<SwitchPlan> planDirect(const std::vector<SwitchTensor> &tensors,
                                 const SwitchNetwork &network,
                                 const SwitchOptions &options, Choose choose) {
   Buckets buckets(network, options, 1);
-  DYNA_RETURN_IF_ERROR(forCells(tensors, [&](int tensor, const Cell &cell,
-                                             const Lot &lot, int64_t bytes) {
-    for (int to : receiversOf(lot)) {
-      int from = isAmong(lot.holders, to) ? to : choose(lot, to, bytes);
-      Hop hop = {from, to, 0};
-      buckets.makeRoom({hop}, from == to ? 0 : bytes, 0);
-      buckets.add(hop, {tensor, from, to, SwitchPlace::Old, SwitchPlace::New,
-                        cell.box});
-    }
-  }));
+  DYNA_RETURN_IF_ERROR(
+      dealDirect(tensors, buckets, choose,
+                 [&](const Hop &hop, int tensor, const Cell &cell, int64_t) {
+                   buckets.add(hop, {tensor, hop.from, hop.to, SwitchPlace::Old,
+                                     SwitchPlace::New, cell.box});
+                 }));
   return buckets.finish();
 }
 
@@ -147,6 +157,41 @@ StatusOr<SwitchPlan> planAlgorithm1(const std::vector<SwitchTensor> &tensors,
                     [&](const Lot &lot, int to, int64_t bytes) {
                       return sender.choose(lot, to, bytes);
                     });
+}
+
+StatusOr<SwitchMessages>
+messagesOfAlgorithm1(const std::vector<SwitchTensor> &tensors,
+                     const SwitchNetwork &network,
+                     const SwitchOptions &options) {
+  LeastSender sender(network);
+  Buckets buckets(network, options, 1);
+  struct Sent {
+    int from, to;
+    int64_t bytes;
+  };
+  std::vector<std::vector<Sent>> sent; // by bucket
+  DYNA_RETURN_IF_ERROR(dealDirect(
+      tensors, buckets,
+      [&](const Lot &lot, int to, int64_t bytes) {
+        return sender.choose(lot, to, bytes);
+      },
+      [&](const Hop &hop, int, const Cell &, int64_t bytes) {
+        if (sent.size() <= buckets.current())
+          sent.resize(buckets.current() + 1);
+        sent[buckets.current()].push_back({hop.from, hop.to, bytes});
+      }));
+  SwitchMessages messages;
+  MessageJoiner joiner(network.ranks, messages);
+  for (const std::vector<Sent> &bucket : sent) {
+    if (bucket.empty())
+      continue;
+    joiner.begin(bucket.size());
+    for (const Sent &one : bucket)
+      joiner.add(one.from, one.to, one.bytes, SwitchPlace::Old,
+                 SwitchPlace::New);
+    joiner.end(-1);
+  }
+  return messages;
 }
 
 StatusOr<double> secondsOfAlgorithm1(const std::vector<SwitchTensor> &tensors,

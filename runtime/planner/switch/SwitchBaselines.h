@@ -37,6 +37,12 @@ StatusOr<SwitchPlan> planAlgorithm1(const std::vector<SwitchTensor> &tensors,
                                     const SwitchNetwork &network,
                                     const SwitchOptions &options);
 
+/// Returns the messages of `planAlgorithm1`, which take less memory than the plan.
+StatusOr<SwitchMessages>
+messagesOfAlgorithm1(const std::vector<SwitchTensor> &tensors,
+                     const SwitchNetwork &network,
+                     const SwitchOptions &options);
+
 /// Returns the seconds of the port that is busiest under Algorithm 1, without
 /// making the plan: no limits make it faster.
 StatusOr<double> secondsOfAlgorithm1(const std::vector<SwitchTensor> &tensors,

@@ -332,7 +332,8 @@ TEST(PlanSwitch, DetoursAreTakenWhereTheyAreFasterWhenPlayed) {
       played[hasDetours] =
           timesOf(one.tensors,
                   switches::dealRoutes(one.tensors, *lots, routes.lots,
-                                       one.network, options),
+                                       one.network, options)
+                      .plan(),
                   one.network)
               .seconds;
     }

@@ -6,11 +6,13 @@
 #include "runtime/planner/switch/SwitchBaselines.h"
 #include "runtime/planner/switch/SwitchBounds.h"
 #include "runtime/planner/switch/SwitchTimes.h"
+#include "runtime/planner/switch/routes/DealRoutes.h"
 #include "test/runtime/planner/ModelSwitches.h"
 #include "test/runtime/planner/SwitchCases.h"
 #include "gtest/gtest.h"
 
 #include <limits>
+#include <numeric>
 
 using namespace dyna;
 
@@ -84,6 +86,53 @@ TEST(SwitchPairs, OtherNodesFeedNodesWhoseHolderIsBusy) {
   EXPECT_LE(comparePair(
                 {tensorsOf(llama32b(), pair.from, pair.to), nodesOfEight(16)}),
             1.35);
+}
+
+/// Every rank of 2 nodes becomes a replica. A stage's ranks send to one node after
+/// another: in one bucket they could not serve all of them.
+TEST(SwitchPairs, BranchesOfLargePiecesAreSpreadOverBuckets) {
+  const ModelPair pair = {{{1, 2, 8}, "dpt"}, {{16, 1, 1}, "pdt"}, false};
+  const SwitchCase one = {tensorsOf(llama32b(), pair.from, pair.to),
+                          nodesOfEight(2)};
+  EXPECT_LE(comparePair(one), 1.15);
+  SwitchOptions narrow;
+  narrow.bytesUnderWay = int64_t{512} << 20;
+  narrow.bucketBytes = int64_t{64} << 20;
+  EXPECT_LE(comparePair(one, narrow), 1.5);
+}
+
+/// What is simulated before there are transfers is what the plan takes.
+TEST(SwitchPairs, MessagesAreThoseOfThePlan) {
+  Draw draw(9);
+  for (int i = 0; i < 300; ++i) {
+    const SwitchCase one = drawSwitch(draw);
+    SwitchOptions options;
+    options.smallestPiece = 1 + draw.below(8);
+    options.bucketBytes = 1 + draw.below(200);
+    options.bucketTransfers = 1 + draw.below(20);
+    auto lots = switches::findLots(one.tensors, options.smallestPiece);
+    ASSERT_TRUE(lots.isOk());
+    const auto routes = switches::findRoutes(lots->lots, one.network,
+                                             switches::RouteSettings());
+    const switches::DealtSwitch dealt = switches::dealRoutes(
+        one.tensors, *lots, routes.lots, one.network, options);
+    const SwitchPlan plan = dealt.plan();
+    const SwitchMessages messages = dealt.messages();
+    ASSERT_EQ(messages.buckets.size(), plan.buckets.size());
+    std::vector<int> order(plan.buckets.size());
+    std::iota(order.begin(), order.end(), 0);
+    EXPECT_DOUBLE_EQ(secondsOf(messages, order, one.network),
+                     timesOf(one.tensors, plan, one.network).seconds);
+    auto simple = planAlgorithm1(one.tensors, one.network, options);
+    auto simpleMessages =
+        messagesOfAlgorithm1(one.tensors, one.network, options);
+    ASSERT_TRUE(simple.isOk() && simpleMessages.isOk());
+    ASSERT_EQ(simpleMessages->buckets.size(), simple->buckets.size());
+    order.resize(simple->buckets.size());
+    std::iota(order.begin(), order.end(), 0);
+    EXPECT_DOUBLE_EQ(secondsOf(*simpleMessages, order, one.network),
+                     timesOf(one.tensors, *simple, one.network).seconds);
+  }
 }
 
 /// Two ranks have two tensors each, which the other one and a third rank lack. All of

@@ -37,6 +37,8 @@ public:
   /// Makes room for a piece of so many bytes that goes this way. `progress` is
   /// the part of the switch that comes before the piece, 0 to 1.
   void makeRoom(const Route &route, int64_t bytes, double progress);
+  /// Returns the group that has the room.
+  size_t current() const { return current_; }
   /// A hop of it.
   void add(const Hop &hop, SwitchTransfer transfer);
   /// Once, at the end.

@@ -5,7 +5,6 @@
 #include "runtime/planner/switch/routes/DealRoutes.h"
 
 #include "runtime/planner/switch/PortLoads.h"
-#include "runtime/planner/switch/routes/Buckets.h"
 
 #include <algorithm>
 #include <cmath>
@@ -67,7 +66,10 @@ private:
   double total_ = 0, done_ = 0; ///< bytes
 };
 
-constexpr double kGoldenRatio = 0.61803398874989485;
+/// Groups, at least, from which a piece is given the one that is least busy.
+constexpr double kLeastWindow = 3;
+/// A piece that is due in so many groups is dealt branch by branch.
+constexpr double kWholeWindow = 1.5;
 
 class Dealer {
 public:
@@ -75,14 +77,16 @@ public:
          const std::vector<LotRoutes> &routes, const SwitchNetwork &network,
          const SwitchOptions &options, int64_t groups)
       : tensors_(tensors), lots_(lots), routes_(routes), network_(network),
-        options_(options), buckets_(network, options, groups),
+        options_(options), dealt_(tensors, network, options, groups),
         pace_(lots.lots, routes, network), taken_(network.ranks, 0),
         stretches_(lots.lots.size()) {
     for (const LotRoutes &one : routes)
       behind_.emplace_back(one.shares.size(), 0.0);
+    for (size_t lot = 0; lot < lots.lots.size(); ++lot)
+      addBranches(lots.lots[lot], routes[lot]);
   }
 
-  SwitchPlan deal() {
+  DealtSwitch deal() {
     const std::vector<Turn> turns = interleave();
     for (const Turn &turn : turns)
       for (const Cell &cell : cellsOf(turn.tensor)) {
@@ -95,7 +99,7 @@ public:
         keep(turn, cell);
         send(turn.tensor, cell);
       }
-    return buckets_.finish();
+    return std::move(dealt_);
   }
 
 private:
@@ -119,16 +123,57 @@ private:
     return lots_.classes[lots_.classOf[tensor]].cells;
   }
 
-  /// Progress at which the next bytes of a lot are sent.
-  double progressOf(int lot, double bytes) {
+  /// Returns the parts of the switch between which the next bytes of a lot are sent.
+  std::pair<double, double> progressOf(int lot, double bytes) {
     Stretch &one = stretches_[lot];
-    // Lots whose pieces are as large do not all come to the same groups.
-    const double phase = std::fmod(kGoldenRatio * lot, 1.0);
-    const double part =
-        (one.dealt + bytes * phase) /
+    const double total =
         std::max<double>(1, static_cast<double>(lots_.lots[lot].bytes));
+    const double before = one.dealt / total;
     one.dealt += bytes;
-    return one.begin + std::min(part, 1.0) * (one.end - one.begin);
+    const double length = one.end - one.begin;
+    return {one.begin + std::min(before, 1.0) * length,
+            one.begin + std::min(one.dealt / total, 1.0) * length};
+  }
+
+  /// The branches of a lot's ways and of the copies that stay.
+  struct LotBranches {
+    struct Way {
+      int whole;
+      std::vector<int> parts; ///< one for each hop of a rank that has it
+    };
+    std::vector<Way> ways;
+    std::vector<int> stays;
+  };
+
+  void addBranches(const Lot &lot, const LotRoutes &routes) {
+    LotBranches result;
+    if (lot.delivery == Delivery::Once)
+      for (int rank : lot.staying)
+        result.stays.push_back(dealt_.addBranch(stayOn({rank})));
+    else if (!lot.staying.empty())
+      result.stays.push_back(dealt_.addBranch(stayOn(lot.staying)));
+    for (const auto &share : routes.shares) {
+      LotBranches::Way way = {
+          dealt_.addBranch(branchOf(lot, share.route, network_)), {}};
+      // Whose hops a rank's hops follow; routes name senders before receivers.
+      std::map<int, size_t> partOf;
+      std::vector<Route> parts;
+      for (const Hop &hop : share.route) {
+        size_t part = parts.size();
+        if (hop.level > 0)
+          part = partOf.at(hop.from);
+        else
+          parts.emplace_back();
+        parts[part].push_back(hop);
+        partOf[hop.to] = part;
+      }
+      for (const Route &part : parts)
+        way.parts.push_back(parts.size() == 1 ? way.whole
+                                              : dealt_.addBranch(branchOf(
+                                                    lot, part, network_)));
+      result.ways.push_back(std::move(way));
+    }
+    branches_.push_back(std::move(result));
   }
 
   /// Tensors between the same ranks are a stream, of layers between two stages
@@ -187,24 +232,20 @@ private:
 
   /// On ranks that have what they need.
   void keep(const Turn &turn, const Cell &cell) {
-    const int tensor = turn.tensor;
+    const std::vector<int> &stays = branches_[cell.lot].stays;
+    if (stays.empty())
+      return;
     const Lot &lot = lots_.lots[cell.lot];
-    std::vector<int> one;
-    const std::vector<int> *ranks = &lot.staying;
-    if (lot.delivery == Delivery::Once && !lot.staying.empty()) {
+    size_t which = 0;
+    if (lot.delivery == Delivery::Once) {
       // The one that adds least by now.
-      one = {*std::min_element(
-          lot.staying.begin(), lot.staying.end(),
-          [&](int a, int b) { return taken_[a] < taken_[b]; })};
-      ranks = &one;
-      taken_[one.front()] += bytesOf(tensor, cell.box);
+      auto least =
+          std::min_element(lot.staying.begin(), lot.staying.end(),
+                           [&](int a, int b) { return taken_[a] < taken_[b]; });
+      which = static_cast<size_t>(least - lot.staying.begin());
+      taken_[*least] += bytesOf(turn.tensor, cell.box);
     }
-    for (int rank : *ranks) {
-      Hop hop = {rank, rank, 0};
-      buckets_.makeRoom({hop}, 0, turn.begin);
-      buckets_.add(hop, {tensor, rank, rank, SwitchPlace::Old, SwitchPlace::New,
-                         cell.box});
-    }
+    dealt_.add(turn.tensor, stays[which], cell.box, turn.begin, turn.end);
   }
 
   /// To ranks that lack it.
@@ -237,10 +278,7 @@ private:
         const int64_t first = (end - begin) * part / parts;
         box.begin[dim] += begin + first;
         box.size[dim] = (end - begin) * (part + 1) / parts - first;
-        const double progress =
-            progressOf(cell.lot, static_cast<double>(bytesOf(tensor, box)));
-        sendPiece(tensor, lots_.lots[cell.lot], routes.shares[i].route, box,
-                  progress);
+        sendPiece(tensor, cell.lot, i, box);
       }
     }
   }
@@ -272,28 +310,26 @@ private:
                                lots_.lots[cell.lot].bytes / kPiecesOfLot));
   }
 
-  void sendPiece(int tensor, const Lot &lot, const Route &route, const Box &box,
-                 double progress) {
-    const int64_t bytes = bytesOf(tensor, box);
-    buckets_.makeRoom(route, bytes, progress);
-    auto lands = [&](int rank, size_t hop) {
-      return lot.delivery == Delivery::Once
-                 ? hop + 1 == route.size()
-                 : std::binary_search(lot.lacking.begin(), lot.lacking.end(),
-                                      rank);
-    };
-    for (size_t i = 0; i < route.size(); ++i) {
-      const Hop &hop = route[i];
-      SwitchTransfer one = {tensor,           hop.from,         hop.to,
-                            SwitchPlace::Old, SwitchPlace::New, box};
-      if (hop.level > 0)
-        one.source = lands(hop.from, 0) && lot.delivery == Delivery::All
-                         ? SwitchPlace::New
-                         : SwitchPlace::Passing;
-      if (!lands(hop.to, i))
-        one.target = SwitchPlace::Passing;
-      buckets_.add(hop, std::move(one));
+  /// Sends a piece on one of the ways of its lot. If the piece is due in several groups,
+  /// its branches are dealt one by one: then ranks can send it to one node after another.
+  void sendPiece(int tensor, int lot, size_t number, const Box &box) {
+    const LotBranches::Way &way = branches_[lot].ways[number];
+    auto [begin, end] =
+        progressOf(lot, static_cast<double>(bytesOf(tensor, box)));
+    const auto groups = static_cast<double>(dealt_.groups());
+    const bool isWhole = (end - begin) * groups < kWholeWindow;
+    const double least = kLeastWindow / groups;
+    if (end - begin < least) {
+      const double middle = (begin + end) / 2;
+      begin = std::max(0.0, middle - least / 2);
+      end = std::min(1.0, middle + least / 2);
     }
+    if (isWhole) {
+      dealt_.add(tensor, way.whole, box, begin, end);
+      return;
+    }
+    for (int part : way.parts)
+      dealt_.add(tensor, part, box, begin, end);
   }
 
   const std::vector<SwitchTensor> &tensors_;
@@ -301,8 +337,9 @@ private:
   const std::vector<LotRoutes> &routes_;
   const SwitchNetwork &network_;
   const SwitchOptions &options_;
-  Buckets buckets_;
+  DealtSwitch dealt_;
   Pace pace_;
+  std::vector<LotBranches> branches_; ///< by lot
   /// Bytes that each way lacks of its part by now, by lot.
   std::vector<std::vector<double>> behind_;
   std::vector<int64_t> taken_;     ///< bytes that each rank adds to its own
@@ -356,10 +393,10 @@ Grouping chooseGroups(const std::vector<Lot> &lots,
 
 } // namespace
 
-SwitchPlan dealRoutes(const std::vector<SwitchTensor> &tensors,
-                      const Lots &lots, const std::vector<LotRoutes> &routes,
-                      const SwitchNetwork &network,
-                      const SwitchOptions &options) {
+DealtSwitch dealRoutes(const std::vector<SwitchTensor> &tensors,
+                       const Lots &lots, const std::vector<LotRoutes> &routes,
+                       const SwitchNetwork &network,
+                       const SwitchOptions &options) {
   const Grouping grouping = chooseGroups(lots.lots, routes, network, options);
   SwitchOptions inGroups = options;
   inGroups.bucketBytes = grouping.bucketBytes;

@@ -13,17 +13,17 @@
 #define DYNA_RUNTIME_PLANNER_SWITCHES_DEALROUTES_H
 
 #include "runtime/planner/switch/SwitchOptions.h"
-#include "runtime/planner/switch/routes/Routes.h"
+#include "runtime/planner/switch/routes/DealtSwitch.h"
 
 namespace dyna::switches {
 
 /// Linear in the transfers that come out. These are at most, for each cell of a
 /// tensor, its needers and gates, `kMostPieces` times as many for cells that are
 /// cut, and more only where a piece is larger than a bucket.
-SwitchPlan dealRoutes(const std::vector<SwitchTensor> &tensors,
-                      const Lots &lots, const std::vector<LotRoutes> &routes,
-                      const SwitchNetwork &network,
-                      const SwitchOptions &options);
+DealtSwitch dealRoutes(const std::vector<SwitchTensor> &tensors,
+                       const Lots &lots, const std::vector<LotRoutes> &routes,
+                       const SwitchNetwork &network,
+                       const SwitchOptions &options);
 
 } // namespace dyna::switches
 

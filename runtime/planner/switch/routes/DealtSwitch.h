@@ -1,0 +1,129 @@
+//===- DealtSwitch.h - Pieces of a switch in groups of buckets --*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A piece is a box of a tensor with a branch. A branch is hops that start at ranks
+// which have the box from the beginning. What can be under way together is a group:
+// level by level a bucket, none of which gives a rank more to send or to receive than
+// the limits. The number of groups is given. So a group is the whole switch in small.
+// Groups overlap like a pipeline, what is older first:
+//
+//     group 0   level 0   level 1   level 2
+//     group 1             level 0   level 1   level 2
+//     group 2                       level 0   level 1   level 2
+//
+// Levels are buckets of their own, so that what is there from the beginning does not
+// wait for what has to come first.
+//
+// A switch has millions of transfers, but far fewer pieces. It is simulated by its
+// messages, and only the plan that is taken gets its transfers.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_SWITCHES_DEALTSWITCH_H
+#define DYNA_RUNTIME_PLANNER_SWITCHES_DEALTSWITCH_H
+
+#include "runtime/planner/switch/SwitchOptions.h"
+#include "runtime/planner/switch/routes/Routes.h"
+#include "runtime/sim/SwitchMessages.h"
+
+namespace dyna::switches {
+
+/// Hops of one piece, in the order of their levels.
+struct Branch {
+  struct Step {
+    int from, to;
+    SwitchPlace source, target;
+  };
+  std::vector<Step> steps;
+  std::vector<size_t> levels; ///< ends of the levels in `steps`
+
+  /// A port, and its seconds for a byte of the piece.
+  struct PortUse {
+    size_t port;
+    double seconds;
+  };
+  std::vector<PortUse> ports;
+  /// What a rank does in a level.
+  struct RankUse {
+    int level, rank;
+    int transfers = 0, sent = 0, received = 0;
+  };
+  std::vector<RankUse> ranks;
+};
+
+/// Returns the branch of these hops, which start at holders of the lot.
+Branch branchOf(const Lot &lot, const Route &hops,
+                const SwitchNetwork &network);
+/// Returns the branch of copies that stay on these ranks.
+Branch stayOn(const std::vector<int> &ranks);
+
+class DealtSwitch {
+public:
+  /// `groups` is at least 1; more are added if they do not suffice. `tensors` and
+  /// `network` must outlive this object.
+  DealtSwitch(const std::vector<SwitchTensor> &tensors,
+              const SwitchNetwork &network, const SwitchOptions &limits,
+              int64_t groups);
+
+  /// Returns the number of the branch.
+  int addBranch(Branch branch);
+  /// Puts a piece into the group, of those between two parts of the switch (0 to 1),
+  /// in which its busiest port is least busy, or else into the next one with room.
+  /// O(groups between, at most 16, * ports and ranks of the branch).
+  void add(int tensor, int branch, const MatrixBox &box, double begin,
+           double end);
+  int64_t groups() const { return static_cast<int64_t>(count_); }
+  int64_t transfers() const { return transfers_; }
+
+  /// Returns the messages of the plan in the order of `plan({})`. O(transfers +
+  /// buckets * ranks).
+  SwitchMessages messages() const;
+  /// Returns the plan with its buckets in this order; empty: group by group.
+  SwitchPlan plan(const std::vector<int> &order = {}) const;
+
+private:
+  struct Piece {
+    int tensor, branch;
+    MatrixBox box;
+  };
+  struct Use {
+    int64_t sent = 0, received = 0, transfers = 0;
+  };
+  struct Level {
+    size_t transfers = 0;
+    std::vector<Use> used; ///< by rank
+  };
+  struct Group {
+    std::vector<Piece> pieces;
+    std::vector<Level> levels;
+    std::vector<float> seconds; ///< by port
+  };
+  struct Bucket {
+    size_t group, level;
+    int after;
+  };
+
+  Group &group(size_t index);
+  double busiest(size_t group, const Branch &branch, double bytes) const;
+  bool tryGroup(size_t index, const Branch &branch, int64_t bytes);
+  /// First group of a rank in a level that is not nearly full.
+  size_t &room(int level, int rank, bool isIn);
+  std::vector<Bucket> buckets() const;
+  int64_t bytesOf(const Piece &piece) const {
+    return piece.box.volume() * tensors_[piece.tensor].elementBytes;
+  }
+
+  const std::vector<SwitchTensor> &tensors_;
+  const SwitchNetwork &network_;
+  const SwitchOptions limits_;
+  const size_t count_;
+  std::vector<Branch> branches_;
+  std::vector<Group> groups_;
+  std::vector<size_t> room_;
+  int64_t transfers_ = 0;
+};
+
+} // namespace dyna::switches
+
+#endif // DYNA_RUNTIME_PLANNER_SWITCHES_DEALTSWITCH_H

@@ -10,11 +10,11 @@
 // and that ranks with nothing to do lend theirs. docs/switching.md has the
 // algorithm and what it was measured to reach.
 //
-// Three steps, each a file of routes/: elements become lots that are had and needed
-// alike (Lots.h), lots get ways over the ports (Routes.h), ways are dealt to the tensors'
-// boxes in buckets (DealRoutes.h). Ways without detours are tried first. If others save
-// time at the busiest port, both plans are simulated by their messages. At the end
-// buckets that hand something on are put behind others as far as that saves time, and
+// Planning has three steps, each a file of routes/. Elements become lots that are had and
+// needed alike (Lots.h). Lots get ways over the ports (Routes.h). Ways are dealt to the
+// tensors' boxes in buckets (DealRoutes.h). Ways without detours are tried first. If
+// others save time at the busiest port, both plans are simulated by their messages. At the
+// end buckets that hand something on are put behind others as far as that saves time.
 // Algorithm 1 replaces the plan if it is faster within the same limits.
 //
 //===----------------------------------------------------------------------===//

@@ -5,15 +5,22 @@
 #include "runtime/planner/graph/CutMiniBatch.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/plan/program/Bundles.h"
+#include "runtime/plan/program/SegmentLoad.h"
 #include "runtime/planner/cut/SliceMicroBatches.h"
 #include "runtime/planner/cut/batching/Rows.h"
 #include "runtime/planner/estimate/StageCosts.h"
 #include "runtime/planner/estimate/StageMemory.h"
 #include "runtime/planner/estimate/StageTables.h"
+#include "runtime/planner/graph/ChooseRecompute.h"
 #include "runtime/planner/graph/ChooseSlices.h"
-#include "runtime/planner/graph/CutClock.h"
+#include "runtime/planner/order/GraphLinks.h"
+#include "runtime/planner/order/PipelineTimes.h"
+#include "runtime/planner/write/PipelineSchedule.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -72,30 +79,60 @@ Status checkPadding(const Model &model, const BatchingRule &rule) {
   return Status::ok();
 }
 
-/// Searches how much a micro-batch may have: tries shares of what a replica has, and keeps
-/// the cut that is done first.
 class ShareSearch {
 public:
-  ShareSearch(const CutClock &clock, const PlanOptions &options, bool trains,
-              BatchingProblem problem)
-      : clock_(clock), options_(options), trains_(trains),
-        problem_(std::move(problem)) {}
+  ShareSearch(const ExecutableGraph &graph, const CostModel &costs,
+              const StageTables &tables, const PlanOptions &options,
+              bool trains, BatchingProblem problem)
+      : graph_(graph), costs_(costs), tables_(tables), options_(options),
+        trains_(trains), problem_(std::move(problem)) {}
 
   StatusOr<MicroBatches> run() {
     DYNA_RETURN_IF_ERROR(attemptShares());
     const SlicePolicy policy = options_.slices.policy;
     if (policy == SlicePolicy::None || policy == SlicePolicy::Auto)
       return std::move(chosen().cut);
-    return slicesByPolicy(chosen().cut, clock_.sliceTimes(), problem_.replicas,
-                          options_.slices, options_.maxTokensPerMicroBatch);
+    return slice(chosen().cut);
+  }
+
+  /// Cuts micro-batches into slices by the policy, which is not `Auto`.
+  StatusOr<MicroBatches> slice(const MicroBatches &whole) const {
+    return slicesByPolicy(whole, times(), problem_.replicas, options_.slices,
+                          options_.maxTokensPerMicroBatch);
+  }
+
+  /// Returns the cuts into slices that are faster than the whole by the clock of the
+  /// schedule, with messages; the fastest first, `most` of them.
+  StatusOr<std::vector<MicroBatches>> fasterSlices(const MicroBatches &whole,
+                                                   size_t most) {
+    const bool searched = ruleOf(options_.schedule).adapts;
+    countsMessages_ = true;
+    const Time limit = timeOf(whole, searched);
+    DYNA_ASSIGN_OR_RETURN(auto all,
+                          slicesByCost(whole, times(), problem_.replicas));
+    std::vector<std::pair<Time, size_t>> faster;
+    for (size_t i = 0; i < all.size(); ++i)
+      if (const Time time = timeOf(all[i], searched); time < limit)
+        faster.push_back({time, i});
+    std::sort(faster.begin(), faster.end());
+    std::vector<MicroBatches> best;
+    for (size_t i = 0; i < std::min(most, faster.size()); ++i)
+      best.push_back(std::move(all[faster[i].second]));
+    return best;
   }
 
 private:
+  static constexpr double never = std::numeric_limits<double>::infinity();
+
+  /// First: true if a replica's memory does not fit the order that is asked for. Second:
+  /// seconds of the slowest replica, infinite if one fits no order.
+  using Time = std::pair<bool, double>;
+
   /// A cut, with the order of preference among cuts.
   struct Candidate {
     MicroBatches cut;
     bool leavesIdle = false;
-    CutTime time = {false, 0};
+    Time time = {false, 0};
 
     bool isBefore(const Candidate &other) const {
       return std::pair(leavesIdle, time) <
@@ -118,7 +155,7 @@ private:
     }
     const int64_t whole = std::min(problem_.limit, wholeLoad());
     // What leaves room for as many micro-batches as 1F1B has in flight.
-    if (clock_.isLimited() && problem_.limit / inFlight < whole)
+    if (isLimited() && problem_.limit / inFlight < whole)
       DYNA_RETURN_IF_ERROR(attempt(problem_.limit / inFlight));
     const int64_t most = std::max(8, problem_.stages);
     const int64_t least = leastLoad();
@@ -140,9 +177,12 @@ private:
       return best_;
     if (ruleOf(options_.schedule).adapts)
       for (Candidate *candidate : {&best_, &other_})
-        candidate->time = clock_.timeOf(candidate->cut, /*searched=*/true);
+        candidate->time = timeOf(candidate->cut, /*searched=*/true);
     return other_.isBefore(best_) ? other_ : best_;
   }
+
+  /// Whether loads are bytes.
+  bool isLimited() const { return trains_ && !options_.dynamicLimits.empty(); }
 
   /// Of what a replica has, if all have as much, in one micro-batch, if it may
   /// have as much.
@@ -183,7 +223,7 @@ private:
     const BatchingRule &rule = ruleOf(options_.batching);
     DYNA_ASSIGN_OR_RETURN(MicroBatches cut, rule.cut(problem_));
     take(sliceMicroBatches(std::move(cut), options_.slices), best_);
-    if (!rule.cutOtherwise || clock_.stages() == 1 || !trains_)
+    if (!rule.cutOtherwise || graph_.stages() == 1 || !trains_)
       return Status::ok();
     DYNA_ASSIGN_OR_RETURN(MicroBatches other, rule.cutOtherwise(problem_));
     other = sliceMicroBatches(std::move(other), options_.slices);
@@ -193,11 +233,17 @@ private:
     return Status::ok();
   }
 
+  SliceTimes times() const {
+    return {tables_, [this](const Load &load) {
+              return messageSeconds(graph_, costs_, {load});
+            }};
+  }
+
   /// Keeps the cut if it is better than `best`.
   void take(MicroBatches cut, Candidate &best) const {
     Candidate candidate;
     candidate.leavesIdle = leavesIdle(cut);
-    candidate.time = clock_.timeOf(cut, /*searched=*/false);
+    candidate.time = timeOf(cut, /*searched=*/false);
     candidate.cut = std::move(cut);
     if (best.cut.empty() || candidate.isBefore(best))
       best = std::move(candidate);
@@ -215,12 +261,82 @@ private:
     return canBeCut && busy < problem_.replicas;
   }
 
-  const CutClock &clock_;
+  /// Times the slowest replica; with `searched` under the best simple order of a
+  /// schedule that searches.
+  Time timeOf(const MicroBatches &cut, bool searched) const {
+    plan::Plan plan;
+    plan.microBatches = cut;
+    const auto owned = microBatchesOfReplicas(plan, problem_.replicas);
+    Time slowest = {false, 0};
+    for (int replica = 0; replica < problem_.replicas; ++replica) {
+      PipelineProblem pipeline = pipelineOf(plan, owned[replica]);
+      if (isLimited()) {
+        holdBlocks(pipeline, graph_, plan, owned[replica], options_);
+        limitStages(pipeline, graph_, replica, options_,
+                    std::vector<int64_t>(graph_.ranks(), 0));
+        pipeline.inFlight = options_.inFlight;
+      }
+      const Time time = searched ? timeOfSearched(std::move(pipeline))
+                                 : timeOfReplica(std::move(pipeline));
+      slowest = {slowest.first || time.first,
+                 std::max(slowest.second, time.second)};
+    }
+    return slowest;
+  }
+
+  Time timeOfSearched(PipelineProblem pipeline) const {
+    pipeline.searchItems = 0;
+    auto orders = ruleOf(options_.schedule).order(pipeline);
+    if (orders.isOk() && timeItems(*orders, pipeline, {}).isOk())
+      return {false, makespanOf(*orders)};
+    return {true, never};
+  }
+
+  Time timeOfReplica(PipelineProblem pipeline) const {
+    if (!isLimited()) {
+      // A search of orders takes as long as all else together.
+      PlanOptions options = options_;
+      if (ruleOf(options.schedule).adapts)
+        options.schedule = Schedule::Cyclic;
+      auto schedule = schedulePipeline(pipeline, options, trains_);
+      return schedule.isOk() ? Time(false, makespanOf(schedule->stages))
+                             : Time(true, never);
+    }
+    const double seconds = makespanWithin(pipeline, options_.schedule);
+    if (seconds < never)
+      return {false, seconds};
+    return {true, makespanWithin(pipeline, Schedule::Adaptive)};
+  }
+
+  PipelineProblem pipelineOf(const plan::Plan &plan,
+                             const std::vector<int> &own) const {
+    PipelineProblem pipeline;
+    std::vector<Load> loads;
+    for (int m : own)
+      loads.push_back(loadOf(plan.microBatches[m]));
+    pipeline.links = linksOf(
+        graph_, countsMessages_ ? messageSeconds(graph_, costs_, loads) : 0);
+    pipeline.previous = findBundles(plan, own).previous(own);
+    for (int stage = 0; stage < tables_.stages(); ++stage) {
+      std::vector<double> &forward = pipeline.forward.emplace_back();
+      std::vector<double> &backward = pipeline.backward.emplace_back();
+      for (const Load &load : loads) {
+        forward.push_back(tables_.forward(stage, load));
+        backward.push_back(tables_.backward(stage, load));
+      }
+    }
+    return pipeline;
+  }
+
+  const ExecutableGraph &graph_;
+  const CostModel &costs_;
+  const StageTables &tables_;
   const PlanOptions &options_;
   const bool trains_;
   BatchingProblem problem_;
   Candidate best_, other_; ///< of the rule's `cut`, and of its `cutOtherwise`
   int64_t tried_ = 0;      ///< share
+  bool countsMessages_ = false;
 };
 
 /// Of a row that several samples may share.
@@ -271,10 +387,11 @@ sliceCut(const ExecutableGraph &graph, const CostModel &costs,
                                                   trains, /*most=*/1));
     return best.empty() ? std::move(whole) : std::move(best[0]);
   }
-  const StageTables tables(graph, costs, options, trains, options.mostTokens());
-  const CutClock clock(graph, costs, tables, options, trains);
-  return slicesByPolicy(whole, clock.sliceTimes(), graph.strategy().dp,
-                        options.slices, options.maxTokensPerMicroBatch);
+  BatchingProblem problem;
+  problem.replicas = graph.strategy().dp;
+  StageTables tables(graph, costs, options, trains, options.mostTokens());
+  return ShareSearch(graph, costs, tables, options, trains, std::move(problem))
+      .slice(whole);
 }
 
 StatusOr<std::vector<std::vector<plan::MicroBatch>>>
@@ -284,22 +401,12 @@ fasterSlices(const ExecutableGraph &graph, const CostModel &costs,
   if (!trains || graph.stages() == 1 ||
       !checkSliceable(graph.model(), options.batching).isOk())
     return std::vector<MicroBatches>();
-  const StageTables tables(graph, costs, options, trains, options.mostTokens());
-  CutClock clock(graph, costs, tables, options, trains);
-  clock.countMessages();
-  const bool searched = ruleOf(options.schedule).adapts;
-  const CutTime limit = clock.timeOf(whole, searched);
-  DYNA_ASSIGN_OR_RETURN(
-      auto all, slicesByCost(whole, clock.sliceTimes(), graph.strategy().dp));
-  std::vector<std::pair<CutTime, size_t>> faster;
-  for (size_t i = 0; i < all.size(); ++i)
-    if (const CutTime time = clock.timeOf(all[i], searched); time < limit)
-      faster.push_back({time, i});
-  std::sort(faster.begin(), faster.end());
-  std::vector<MicroBatches> best;
-  for (size_t i = 0; i < std::min(most, faster.size()); ++i)
-    best.push_back(std::move(all[faster[i].second]));
-  return best;
+  BatchingProblem problem;
+  problem.stages = graph.stages();
+  problem.replicas = graph.strategy().dp;
+  StageTables tables(graph, costs, options, trains, options.mostTokens());
+  return ShareSearch(graph, costs, tables, options, trains, std::move(problem))
+      .fasterSlices(whole, most);
 }
 
 StatusOr<std::vector<plan::MicroBatch>>
@@ -321,7 +428,7 @@ cutMiniBatch(const ExecutableGraph &graph, const CostModel &costs,
     DYNA_ASSIGN_OR_RETURN(MicroBatches cut, rule.cut(problem));
     return sliceCut(graph, costs, std::move(cut), options, trains);
   }
-  const StageTables tables(graph, costs, options, trains, options.mostTokens());
+  StageTables tables(graph, costs, options, trains, options.mostTokens());
   problem.seconds = [&](const Load &load) { return tables.slowest(load); };
   problem.held = [](const Load &load) { return load.queries; };
   problem.limit = options.mostTokens();
@@ -331,8 +438,8 @@ cutMiniBatch(const ExecutableGraph &graph, const CostModel &costs,
     problem.held = [&](const Load &load) { return held->of(load); };
     problem.limit = held->limit();
   }
-  const CutClock clock(graph, costs, tables, options, trains);
-  return ShareSearch(clock, options, trains, std::move(problem)).run();
+  return ShareSearch(graph, costs, tables, options, trains, std::move(problem))
+      .run();
 }
 
 } // namespace dyna

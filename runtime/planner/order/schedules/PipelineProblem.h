@@ -33,7 +33,7 @@ struct StageLink {
 /// Returns the links of a chain of stages whose messages take so long.
 std::vector<StageLink> chainOf(int stages, double seconds);
 
-/// Samples and tokens of a micro-batch, for messages.
+/// What a micro-batch has of samples, for messages.
 struct MicroBatchContents {
   int64_t firstSample = -1, lastSample = -1; ///< by number; -1: unknown
   int64_t tokens = 0;

@@ -21,7 +21,8 @@ constexpr double never = std::numeric_limits<double>::infinity();
 /// Items that all makespans of one search may have.
 constexpr int64_t mostItems = 500000;
 
-/// In the order of their numbers, and the shortest first.
+/// In the order of their numbers, and the shortest first. Those that follow each other
+/// keep their order: backward in reverse.
 double dispatchTime(const PipelineProblem &problem) {
   const int count = problem.microBatches();
   std::vector<int> byNumber(count);
@@ -36,6 +37,9 @@ double dispatchTime(const PipelineProblem &problem) {
     most.push_back(problem.mostKeptOf(s));
   OrderSimulator simulator(problem, most);
   simulator.setRule({});
+  if (!problem.previous.empty())
+    return simulator.evaluate({byNumber, BackwardOrder(problem).sequence},
+                              never);
   double best = simulator.evaluate({byNumber, byNumber}, never);
   return std::min(best, simulator.evaluate({bySize, bySize}, best));
 }

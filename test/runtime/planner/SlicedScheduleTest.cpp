@@ -3,8 +3,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/planner/cut/SliceMicroBatches.h"
+#include "runtime/planner/order/PipelineBounds.h"
 #include "runtime/planner/order/PipelineTimes.h"
 #include "runtime/planner/order/schedules/BackwardOrder.h"
+#include "runtime/planner/order/schedules/OrderSimulator.h"
 #include "runtime/planner/order/schedules/Schedules.h"
 #include "test/runtime/planner/Draw.h"
 
@@ -281,6 +283,84 @@ TEST(SlicedScheduleTest, GPipeTakesTheClosedForm) {
                 sum + (problem.stages() - 1) * (mostForward + mostBackward),
                 1e-9 * sum);
   }
+}
+
+double makespanBy(Schedule schedule, const PipelineProblem &problem) {
+  auto orders = ruleOf(schedule).order(problem);
+  EXPECT_TRUE(orders.isOk()) << orders.status().message();
+  ClockOptions clock;
+  clock.fillsGaps = true;
+  EXPECT_TRUE(timeItems(*orders, problem, clock).isOk());
+  return makespanOf(*orders);
+}
+
+/// The shortest makespan of all orders in which samples, whole, are dispatched.
+double bestOfSamples(const PipelineProblem &problem,
+                     const std::vector<int> &slices) {
+  std::vector<int> turns(slices.size()), first(slices.size(), 0);
+  std::iota(turns.begin(), turns.end(), 0);
+  for (size_t i = 1; i < slices.size(); ++i)
+    first[i] = first[i - 1] + slices[i - 1];
+  OrderSimulator simulator(
+      problem, std::vector<int>(problem.stages(), problem.microBatches()));
+  double best = OrderSimulator::never;
+  do {
+    MicroBatchOrder order;
+    for (int sample : turns)
+      for (int slice = 0; slice < slices[sample]; ++slice) {
+        order.forwards.push_back(first[sample] + slice);
+        order.backwards.push_back(first[sample] + slices[sample] - 1 - slice);
+      }
+    for (bool fillsFirst : {false, true}) {
+      simulator.setRule({fillsFirst});
+      best = std::min(best, simulator.evaluate(order, best));
+    }
+  } while (std::next_permutation(turns.begin(), turns.end()));
+  return best;
+}
+
+/// Adaptive orders of chains are never longer than cycles and 1F1B, and mostly as short
+/// as the best of all orders of the samples, in memory for half of them.
+TEST(SlicedScheduleTest, OrdersOfChainsAreSearched) {
+  Draw draw(11);
+  int shorter = 0, near = 0;
+  constexpr int rounds = 150;
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<int> slices;
+    for (int n = 2 + draw.below(4); n > 0; --n)
+      slices.push_back(1 + draw.below(4));
+    PipelineProblem problem = chained(2 + draw.below(3), slices);
+    for (int m = 0; m < problem.microBatches(); ++m) {
+      const double seconds = 1 + draw.below(9);
+      for (int s = 0; s < problem.stages(); ++s) {
+        problem.forward[s][m] = seconds;
+        problem.backward[s][m] = 2 * seconds + 0.1 * draw.below(9);
+      }
+    }
+    if (draw.below(2)) {
+      problem.kept.assign(problem.stages(),
+                          std::vector<int64_t>(problem.microBatches(), 1));
+      problem.limits.assign(problem.stages(), 4 + problem.microBatches() / 2);
+    } else {
+      // As many as the search below may keep.
+      problem.limits.assign(problem.stages(), 1);
+    }
+    const double found = makespanBy(Schedule::Adaptive, problem);
+    PipelineProblem unlimited = problem;
+    if (problem.kept.empty())
+      unlimited.limits.clear();
+    double simple = makespanBy(Schedule::Cyclic, unlimited);
+    if (problem.kept.empty()) {
+      simple = std::min(simple,
+                        makespanBy(Schedule::OneForwardOneBackward, unlimited));
+      EXPECT_LE(found, simple * (1 + 1e-12));
+    }
+    shorter += found < simple * (1 - 1e-9);
+    near += found <= 1.01 * bestOfSamples(problem, slices);
+    EXPECT_GE(found, boundPipeline(problem).seconds() * (1 - 1e-9));
+  }
+  EXPECT_GT(shorter, rounds / 4);
+  EXPECT_GT(near, rounds * 9 / 10);
 }
 
 /// Slices that follow each other must fit together; more samples wait.

@@ -8,8 +8,8 @@
 // (OrderSearch.h). The limit is tested for every micro-batch, the first one too.
 // Without limits no stage is further ahead than under the cyclic schedule.
 //
-// Micro-batches that follow each other, such as slices, keep their order: they run in
-// cycles within the memory there is, or by 1F1B.
+// Micro-batches that follow each other, such as slices, keep their order. Orders of such
+// chains are searched too, and compared with cycles and 1F1B.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,6 +23,10 @@
 
 namespace dyna {
 namespace {
+
+/// Items that a search of chains simulates behind its simple orders. A step has many
+/// slices, and is planned while the one before it runs.
+constexpr int64_t mostChainItems = 20000;
 
 /// Orders micro-batches some of which follow each other: cycles in the memory there is,
 /// or 1F1B if that fits and is shorter.
@@ -47,12 +51,49 @@ StatusOr<StageOrders> orderInTurn(const PipelineProblem &problem) {
   return fits && makespanOf(all[1]) < makespanOf(all[0]) ? all[1] : all[0];
 }
 
+/// Returns the micro-batches of the longest chain.
+int longestChain(const PipelineProblem &problem) {
+  std::vector<int> length(problem.microBatches(), 0);
+  int longest = 1;
+  // A chain may be numbered in any order.
+  for (int m = 0; m < problem.microBatches(); ++m) {
+    int count = 0;
+    for (int at = m; at >= 0 && count <= problem.microBatches();
+         at = problem.previous[at], ++count)
+      if (length[at] > 0) {
+        count += length[at];
+        break;
+      }
+    length[m] = count;
+    longest = std::max(longest, count);
+  }
+  return longest;
+}
+
+/// Orders chains: the best of a search, cycles and 1F1B.
+StatusOr<StageOrders> orderChains(const PipelineProblem &problem,
+                                  std::vector<int> most) {
+  DYNA_ASSIGN_OR_RETURN(StageOrders inTurn, orderInTurn(problem));
+  if (problem.searchItems == 0)
+    return inTurn;
+  // A stage has all of a chain forward before the first backward of it.
+  for (int &count : most)
+    count += longestChain(problem) - 1;
+  PipelineProblem brief = problem;
+  brief.searchItems = std::min<int64_t>(problem.searchItems, mostChainItems);
+  StageOrders searched = searchOrders(brief, most);
+  if (searched.empty())
+    return inTurn;
+  ClockOptions clock;
+  clock.fillsGaps = true;
+  DYNA_RETURN_IF_ERROR(timeItems(searched, problem, clock));
+  return makespanOf(searched) < makespanOf(inTurn) ? searched : inTurn;
+}
+
 StatusOr<StageOrders> order(const PipelineProblem &problem) {
   DYNA_RETURN_IF_ERROR(checkMemory(problem));
   const StageGraph graph(problem);
   DYNA_RETURN_IF_ERROR(graph.check());
-  if (!problem.previous.empty())
-    return orderInTurn(problem);
   const int levels = graph.levels();
   std::vector<int> most;
   for (int s = 0; s < problem.stages(); ++s)
@@ -61,7 +102,8 @@ StatusOr<StageOrders> order(const PipelineProblem &problem) {
             ? cyclicMostKept({levels - graph.depth(s), levels,
                               problem.microBatches(), problem.inFlight})
             : problem.mostKeptOf(s));
-  return searchOrders(problem, most);
+  return problem.previous.empty() ? searchOrders(problem, most)
+                                  : orderChains(problem, std::move(most));
 }
 
 } // namespace

@@ -87,20 +87,49 @@ bool areAlike(const PipelineProblem &problem) {
          same(problem.kept) && same(problem.late);
 }
 
+/// Micro-batches that follow each other, in order; each alone if none does.
+std::vector<std::vector<int>> chainsOf(const PipelineProblem &problem) {
+  const int count = problem.microBatches();
+  std::vector<int> next(count, -1);
+  for (int m = 0; m < count && !problem.previous.empty(); ++m)
+    if (problem.previous[m] >= 0)
+      next[problem.previous[m]] = m;
+  std::vector<std::vector<int>> chains;
+  for (int m = 0; m < count; ++m) {
+    if (!problem.previous.empty() && problem.previous[m] >= 0)
+      continue;
+    chains.emplace_back();
+    for (int link = m; link >= 0; link = next[link])
+      chains.back().push_back(link);
+  }
+  return chains;
+}
+
+/// Searches orders of units: micro-batches, or chains of them. A chain runs forward in
+/// its order and backward in reverse, with nothing in between.
 class Search {
 public:
   Search(const PipelineProblem &problem, const std::vector<int> &mostKept)
-      : problem_(problem), mostKept_(mostKept), count_(problem.microBatches()),
-        alike_(areAlike(problem)), simulator_(problem, mostKept),
+      : problem_(problem), mostKept_(mostKept), chains_(chainsOf(problem)),
+        count_(static_cast<int>(chains_.size())),
+        isChained_(count_ < problem.microBatches()),
+        alike_(!isChained_ && areAlike(problem)), simulator_(problem, mostKept),
         enough_(boundPipeline(problem).seconds() * (1 + 1e-9)) {}
 
   StageOrders run() {
     start();
-    chooseRule();
-    refine();
+    if (isChained_ &&
+        std::min(makespan_, cyclicMakespan_) == OrderSimulator::never)
+      return {}; // chains need more memory at a time than one micro-batch
+    if (makespan_ < OrderSimulator::never) {
+      chooseRule();
+      refine();
+    }
     StageOrders dispatched;
+    if (makespan_ == OrderSimulator::never)
+      return std::move(cyclic_);
     simulator_.setRule(rule_);
-    simulator_.play(best_, dispatched);
+    simulator_.play(expand(best_), dispatched);
     return std::min(makespan_, cyclicMakespan_) == makespan_
                ? std::move(dispatched)
                : std::move(cyclic_);
@@ -108,6 +137,8 @@ public:
 
 private:
   void start();
+  /// Returns the micro-batches of an order of units.
+  const MicroBatchOrder &expand(const MicroBatchOrder &order);
   void tryCyclic(const std::vector<int> &injected);
   bool take(const MicroBatchOrder &order);
   void chooseRule();
@@ -121,21 +152,38 @@ private:
 
   const PipelineProblem &problem_;
   const std::vector<int> &mostKept_;
-  const int count_;
+  const std::vector<std::vector<int>> chains_;
+  const int count_; ///< units
+  const bool isChained_;
   const bool alike_;
   OrderSimulator simulator_;
   const double enough_; ///< the lower bound: nothing is better
   DispatchRule rule_, tried_;
-  MicroBatchOrder best_;
+  MicroBatchOrder best_;     ///< of units
+  MicroBatchOrder expanded_; ///< by `expand`
   double makespan_ = OrderSimulator::never;
   StageOrders cyclic_;
   double cyclicMakespan_ = OrderSimulator::never;
   uint64_t drawn_ = 1;
 };
 
+const MicroBatchOrder &Search::expand(const MicroBatchOrder &order) {
+  if (!isChained_)
+    return order;
+  expanded_.forwards.clear();
+  expanded_.backwards.clear();
+  for (int unit : order.forwards)
+    expanded_.forwards.insert(expanded_.forwards.end(), chains_[unit].begin(),
+                              chains_[unit].end());
+  for (int unit : order.backwards)
+    expanded_.backwards.insert(expanded_.backwards.end(),
+                               chains_[unit].rbegin(), chains_[unit].rend());
+  return expanded_;
+}
+
 /// Keeps what is better than all before.
 bool Search::take(const MicroBatchOrder &order) {
-  double makespan = simulator_.evaluate(order, makespan_);
+  double makespan = simulator_.evaluate(expand(order), makespan_);
   if (makespan >= makespan_)
     return false;
   makespan_ = makespan;
@@ -146,7 +194,7 @@ bool Search::take(const MicroBatchOrder &order) {
 
 /// Algorithm 1 itself, on the same clock: what is returned is never longer.
 void Search::tryCyclic(const std::vector<int> &injected) {
-  StageOrders orders = cyclicOrders(problem_, injected);
+  StageOrders orders = cyclicOrders(problem_, expand({injected, {}}).forwards);
   std::vector<int> peak(orders.size(), 0);
   for (size_t s = 0; s < orders.size(); ++s) {
     int kept = 0;
@@ -169,19 +217,27 @@ void Search::tryCyclic(const std::vector<int> &injected) {
 }
 
 void Search::start() {
-  std::vector<double> seconds = totalSeconds(problem_);
+  const std::vector<double> ofEach = totalSeconds(problem_);
+  std::vector<double> seconds;
+  for (const std::vector<int> &chain : chains_) {
+    seconds.push_back(0);
+    for (int m : chain)
+      seconds.back() += ofEach[m];
+  }
+  // Chains take long to simulate.
+  const int mostHills = isChained_ ? 2 : 4;
   std::vector<int> sorted = bySeconds(seconds);
   std::vector<std::vector<int>> paper, all;
   all.emplace_back(count_);
   std::iota(all.back().begin(), all.back().end(), 0);
   for (int clusters : {3, 4})
-    if (!alike_)
+    if (!alike_ && (!isChained_ || clusters == 3))
       for (auto &order : clusterOrders(seconds, clusters))
         paper.push_back(std::move(order));
   all.insert(all.end(), paper.begin(), paper.end());
   if (!alike_)
-    for (int rise = 1; rise <= 4; ++rise)
-      for (int fall = 1; fall <= 4; ++fall)
+    for (int rise = 1; rise <= mostHills; ++rise)
+      for (int fall = 1; fall <= mostHills; ++fall)
         for (bool lastFirst : {false, true})
           all.push_back(hill(sorted, rise, fall, lastFirst));
   for (bool fillsFirst : {false, true}) {
@@ -256,7 +312,7 @@ void Search::refine() {
   if (alike_ || isGoodEnough())
     return;
   simulator_.setRule(rule_);
-  simulator_.adopt(best_);
+  simulator_.adopt(expand(best_));
   const int64_t begin = simulator_.items();
   MicroBatchOrder order = best_;
   for (int turn = 0; turn < 20 * count_ && !isGoodEnough() &&
@@ -266,12 +322,12 @@ void Search::refine() {
     order.backwards = best_.backwards;
     if (!change(order))
       continue;
-    double makespan = simulator_.evaluate(order, makespan_, shows);
+    double makespan = simulator_.evaluate(expand(order), makespan_, shows);
     if (makespan > makespan_)
       continue;
     makespan_ = makespan;
     std::swap(best_, order);
-    simulator_.adopt(best_);
+    simulator_.adopt(expand(best_));
   }
 }
 

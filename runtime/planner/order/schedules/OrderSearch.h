@@ -24,6 +24,9 @@ std::vector<double> totalSeconds(const PipelineProblem &problem);
 /// and with at most `mostKept` micro-batches on a stage. The same problem has the
 /// same answer. Every micro-batch must fit (`checkMemory`). At most a few million
 /// items are simulated.
+///
+/// Micro-batches that follow each other (`previous`) change places together, as one
+/// unit. Returns no stages if such units do not fit in any order that was tried.
 StageOrders searchOrders(const PipelineProblem &problem,
                          const std::vector<int> &mostKept);
 

@@ -44,7 +44,8 @@ class OrderSimulator {
 public:
   static constexpr double never = std::numeric_limits<double>::infinity();
 
-  /// `problem` must outlive this. Its links form no circle, and it has no `previous`.
+  /// `problem` must outlive this. Its links form no circle. Orders keep `previous`:
+  /// forwards of a chain in its order, backwards in reverse.
   /// `mostKept[s]`: micro-batches that a stage may hold, whatever their bytes.
   OrderSimulator(const PipelineProblem &problem, std::vector<int> mostKept);
 

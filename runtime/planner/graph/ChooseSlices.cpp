@@ -5,25 +5,32 @@
 #include "runtime/planner/graph/ChooseSlices.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/plan/program/Bundles.h"
 #include "runtime/plan/program/SegmentLoad.h"
 #include "runtime/planner/cut/SliceMicroBatches.h"
 #include "runtime/planner/slice/SliceBaselines.h"
 #include "runtime/planner/slice/SliceTokens.h"
 
 #include <algorithm>
+#include <limits>
+#include <memory>
+#include <numeric>
 #include <optional>
+#include <utility>
 
 namespace dyna {
 namespace {
 
 /// Parts of the longest sample that slices are multiples of.
 constexpr int64_t mostUnits = 64;
+/// The same if modes are chosen within a limit of bytes.
+constexpr int64_t mostModeUnits = 16;
 
 /// Seconds on the slowest stage, with the message behind it. Stages count as equal
 /// (SliceProblem.h).
 SliceCost costOf(const SliceTimes &times, const Load &load) {
   SliceCost cost;
-  for (int stage = 0; stage < times.tables.stages(); ++stage) {
+  for (int stage : times.stages) {
     cost.forward = std::max(cost.forward, times.tables.forward(stage, load));
     cost.backward = std::max(cost.backward, times.tables.backward(stage, load));
   }
@@ -31,6 +38,74 @@ SliceCost costOf(const SliceTimes &times, const Load &load) {
   cost.forward += message;
   cost.backward += message;
   return cost;
+}
+
+SliceCost costOfSliceAt(const SliceTimes &times, int64_t begin,
+                        int64_t tokens) {
+  return costOf(
+      times, loadOf(TokenRange{begin, tokens}, TokenRange{0, begin + tokens}));
+}
+
+/// Costs of slices, each asked of the tables once: programs of all replicas and
+/// candidates ask for the same ones.
+class KnownCosts {
+public:
+  KnownCosts(const SliceTimes &times, int64_t grain)
+      : times_(times), grain_(grain) {}
+
+  SliceCost of(int64_t begin, int64_t tokens) {
+    if (begin % grain_ != 0 || tokens % grain_ != 0)
+      return costOfSliceAt(times_, begin, tokens);
+    const auto row = static_cast<size_t>((begin + tokens) / grain_);
+    const auto column = static_cast<size_t>(begin / grain_);
+    if (row >= rows_.size())
+      rows_.resize(row + 1);
+    rows_[row].resize(row, unknown());
+    SliceCost &cost = rows_[row][column];
+    if (cost.bytes < 0)
+      cost = costOfSliceAt(times_, begin, tokens);
+    return cost;
+  }
+
+private:
+  static SliceCost unknown() {
+    SliceCost cost;
+    cost.bytes = -1;
+    return cost;
+  }
+  const SliceTimes &times_;
+  const int64_t grain_;
+  std::vector<std::vector<SliceCost>> rows_; ///< by end and begin
+};
+
+int64_t grainOf(int64_t longest) {
+  return dyna_round_rows((longest + mostUnits - 1) / mostUnits);
+}
+
+/// Puts the samples that are not longer than a bundle into bundles, longest first, each
+/// into the first one with room for it.
+void packBundles(SliceProblem &problem, int64_t bundleTokens) {
+  std::vector<int64_t> order(problem.lengths.size()), room;
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return std::pair(-problem.lengths[a], a) <
+           std::pair(-problem.lengths[b], b);
+  });
+  problem.bundles.clear();
+  for (int64_t sample : order) {
+    const int64_t length = problem.lengths[sample];
+    if (length > bundleTokens)
+      continue;
+    size_t bundle = 0;
+    while (bundle < room.size() && room[bundle] < length)
+      ++bundle;
+    if (bundle == room.size()) {
+      room.push_back(bundleTokens);
+      problem.bundles.emplace_back();
+    }
+    room[bundle] -= length;
+    problem.bundles[bundle].push_back(sample);
+  }
 }
 
 /// The problem of the micro-batches of one replica. Samples that share a micro-batch are
@@ -58,11 +133,9 @@ SliceProblem problemOf(const MicroBatches &microBatches, int replica,
   for (int64_t length : lengths)
     problem.lengths.push_back(std::max<int64_t>(length, 1));
   problem.options.stages = times.tables.stages();
-  problem.options.grain =
-      dyna_round_rows((longest + mostUnits - 1) / mostUnits);
+  problem.options.grain = grainOf(longest);
   problem.costs.slice = [&times](const SliceShape &shape) {
-    return costOf(times, loadOf(TokenRange{shape.begin, shape.tokens},
-                                TokenRange{0, shape.begin + shape.tokens}));
+    return costOfSliceAt(times, shape.begin, shape.tokens);
   };
   problem.costs.bundle = [&times](const std::vector<int64_t> &lengths, int) {
     Load load;
@@ -155,13 +228,16 @@ StatusOr<SlicePlan> planBy(const SliceChoice &choice,
   return std::move(*best);
 }
 
-/// Adds the micro-batches of a plan for one replica. `samples` are those of the problem.
+/// Adds the micro-batches of a plan for one replica, and their modes. `samples` are those
+/// of the problem.
 void addPlan(const SlicePlan &plan, const std::vector<int64_t> &samples,
              const std::vector<int64_t> &lengths, int replica,
-             MicroBatches &sliced) {
+             MicroBatches &sliced, std::vector<int> *modes = nullptr) {
   for (const SampleCut &cut : plan.cuts) {
     std::vector<int64_t> begins(cut.samples.size(), 0);
     for (const TokenSlice &slice : cut.slices) {
+      if (modes)
+        modes->push_back(slice.mode);
       plan::MicroBatch &part = sliced.emplace_back();
       part.replica = replica;
       for (size_t i = 0; i < cut.samples.size(); ++i) {
@@ -173,6 +249,8 @@ void addPlan(const SlicePlan &plan, const std::vector<int64_t> &samples,
     }
   }
   for (const SliceBundle &bundle : plan.bundles) {
+    if (modes)
+      modes->push_back(bundle.mode);
     plan::MicroBatch &whole = sliced.emplace_back();
     whole.replica = replica;
     for (int64_t sample : bundle.samples)
@@ -224,33 +302,171 @@ StatusOr<MicroBatches> slicesByPolicy(const MicroBatches &microBatches,
   return sliced;
 }
 
-StatusOr<std::vector<MicroBatches>>
-slicesByCost(const MicroBatches &microBatches, const SliceTimes &times,
-             int replicas) {
-  std::vector<MicroBatches> all;
-  if (times.tables.stages() < 2)
-    return all;
-  int64_t largest = 0;
-  for (const plan::MicroBatch &microBatch : microBatches)
-    largest = std::max(largest, loadOf(microBatch).queries);
-  if (largest < 2 * DYNA_ROW_ALIGNMENT)
-    return all;
-  SliceChoice exact;
-  exact.policy = SlicePolicy::Exact;
-  DYNA_ASSIGN_OR_RETURN(
-      MicroBatches best,
-      slicesByPolicy(microBatches, times, replicas, exact, largest));
-  if (best.size() > microBatches.size())
-    all.push_back(std::move(best));
-  for (int64_t count = 2; count <= 2 * times.tables.stages() &&
-                          largest / count >= DYNA_ROW_ALIGNMENT;
-       count *= 2) {
-    // Small micro-batches have fewer slices, none of them smaller than the rest.
-    SliceChoice equal;
-    equal.lengths = {dyna_round_rows((largest + count - 1) / count)};
-    all.push_back(sliceMicroBatches(microBatches, equal));
+namespace {
+
+/// Finds cuts of the micro-batches of a mini-batch, and times them by the formula of
+/// equal stages (SliceProblem.h).
+class CutFinder {
+public:
+  CutFinder(const MicroBatches &whole, const SliceTimes &times, int replicas)
+      : whole_(whole), times_(times), replicas_(replicas) {
+    int64_t longest = 1;
+    for (const plan::MicroBatch &microBatch : whole) {
+      largest_ = std::max(largest_, loadOf(microBatch).queries);
+      for (const plan::Segment &segment : microBatch.segments)
+        longest = std::max(longest, segment.length);
+    }
+    grain_ = grainOf(longest);
+    known_ = std::make_unique<KnownCosts>(times, grain_);
   }
-  return all;
+
+  StatusOr<std::vector<TimedCut>> run() {
+    if (times_.tables.stages() < 2 || largest_ < 2 * DYNA_ROW_ALIGNMENT)
+      return std::move(cuts_);
+    for (int fills : {1, manyFills})
+      DYNA_RETURN_IF_ERROR(addByPolicy(SlicePolicy::Exact, 0, fills));
+    const int64_t most = std::max<int64_t>(2 * times_.tables.stages(), 64);
+    int64_t before = largest_;
+    for (int64_t count = 2; count <= most; count *= 2) {
+      const int64_t tokens = dyna_round_rows((largest_ + count - 1) / count);
+      if (tokens == before)
+        break;
+      before = tokens;
+      // Small micro-batches have fewer slices, none of them smaller than the rest.
+      SliceChoice equal;
+      equal.lengths = {tokens};
+      add(sliceMicroBatches(whole_, equal));
+      DYNA_RETURN_IF_ERROR(addByPolicy(SlicePolicy::Chunks, tokens, 1));
+      for (int fills : {1, manyFills})
+        DYNA_RETURN_IF_ERROR(addByPolicy(SlicePolicy::Exact, tokens, fills));
+    }
+    std::vector<std::pair<double, size_t>> order;
+    for (size_t i = 0; i < cuts_.size(); ++i)
+      order.push_back({cuts_[i].seconds, i});
+    std::sort(order.begin(), order.end());
+    std::vector<TimedCut> sorted;
+    for (const auto &[seconds, i] : order)
+      sorted.push_back(std::move(cuts_[i]));
+    return std::move(sorted);
+  }
+
+private:
+  /// Fills of the pipeline that a program of smaller slices counts.
+  static constexpr int manyFills = 4;
+
+  /// With `bundleTokens`, samples that are not longer share bundles of so many tokens.
+  /// Without, bundles are those of the micro-batches. The exact program counts the fill of
+  /// the pipeline `fills` times.
+  Status addByPolicy(SlicePolicy policy, int64_t bundleTokens, int fills) {
+    MicroBatches sliced;
+    SliceChoice choice;
+    choice.policy = policy;
+    choice.number = bundleTokens;
+    for (int replica = 0; replica < replicas_; ++replica) {
+      std::vector<int64_t> samples, lengths;
+      SliceProblem problem =
+          problemOf(whole_, replica, times_, samples, lengths);
+      if (lengths.empty())
+        continue;
+      problem.options.grain = grain_;
+      problem.options.stages = (problem.options.stages - 1) * fills + 1;
+      problem.costs.slice = [&](const SliceShape &shape) {
+        return known_->of(shape.begin, shape.tokens);
+      };
+      if (policy == SlicePolicy::Chunks)
+        problem.options.grain = 1;
+      else if (bundleTokens > 0)
+        packBundles(problem, bundleTokens);
+      DYNA_ASSIGN_OR_RETURN(SlicePlan plan,
+                            planBy(choice, problem, times_, largest_));
+      addPlan(plan, samples, lengths, replica, sliced);
+    }
+    add(std::move(sliced));
+    return Status::ok();
+  }
+
+  /// Adds a cut with slices, unless it is there.
+  void add(MicroBatches cut) {
+    if (std::none_of(cut.begin(), cut.end(), continuesSample))
+      return;
+    TimedCut timed = timeCut(std::move(cut));
+    for (const TimedCut &other : cuts_)
+      if (other.seconds == timed.seconds && other.cut == timed.cut)
+        return;
+    cuts_.push_back(std::move(timed));
+  }
+
+  TimedCut timeCut(MicroBatches cut) const {
+    std::vector<double> sums(replicas_, 0), forwards = sums, backwards = sums;
+    for (const plan::MicroBatch &microBatch : cut) {
+      const SliceCost cost = costOf(times_, loadOf(microBatch));
+      const int replica = microBatch.replica;
+      sums[replica] += cost.forward + cost.backward;
+      forwards[replica] = std::max(forwards[replica], cost.forward);
+      backwards[replica] = std::max(backwards[replica], cost.backward);
+    }
+    TimedCut timed{std::move(cut)};
+    for (int replica = 0; replica < replicas_; ++replica) {
+      const double seconds =
+          pipelineSeconds(times_.tables.stages(), sums[replica],
+                          forwards[replica] + backwards[replica]);
+      if (seconds <= timed.seconds)
+        continue;
+      timed.seconds = seconds;
+      timed.slowest = replica;
+    }
+    return timed;
+  }
+
+  const MicroBatches &whole_;
+  const SliceTimes &times_;
+  const int replicas_;
+  int64_t largest_ = 0; ///< tokens of a micro-batch
+  int64_t grain_ = 1;
+  std::unique_ptr<KnownCosts> known_;
+  std::vector<TimedCut> cuts_;
+};
+
+} // namespace
+
+StatusOr<std::vector<TimedCut>> slicesByCost(const MicroBatches &microBatches,
+                                             const SliceTimes &times,
+                                             int replicas) {
+  return CutFinder(microBatches, times, replicas).run();
+}
+
+StatusOr<ModeCut> sliceWithModes(const MicroBatches &microBatches, int replica,
+                                 const ModeTimes &modes, int64_t totalBytes) {
+  std::vector<int64_t> samples, lengths;
+  SliceProblem problem =
+      problemOf(microBatches, replica, modes[0].times, samples, lengths);
+  ModeCut cut;
+  if (lengths.empty())
+    return std::move(cut);
+  // A limit of all bytes takes long for many units.
+  problem.options.grain *= mostUnits / mostModeUnits;
+  problem.options.totalBytes = totalBytes;
+  problem.costs.modes = static_cast<int>(modes.size());
+  const auto costIn = [&](int mode, const Load &load) {
+    SliceCost cost = costOf(modes[mode].times, load);
+    cost.bytes = modes[mode].bytes(load);
+    return cost;
+  };
+  problem.costs.slice = [&](const SliceShape &shape) {
+    return costIn(shape.mode,
+                  loadOf(TokenRange{shape.begin, shape.tokens},
+                         TokenRange{0, shape.begin + shape.tokens}));
+  };
+  problem.costs.bundle = [&](const std::vector<int64_t> &lengths, int mode) {
+    Load load;
+    for (int64_t length : lengths)
+      load += loadOfSample(length);
+    return costIn(mode, load);
+  };
+  DYNA_ASSIGN_OR_RETURN(SlicePlan plan, sliceTokens(problem));
+  addPlan(plan, samples, lengths, replica, cut.microBatches, &cut.modes);
+  cut.bytes = plan.bytes;
+  return std::move(cut);
 }
 
 } // namespace dyna

@@ -21,26 +21,39 @@ Status checkSliceable(const Model &model, Batching batching);
 /// Seconds of what slices take: stages by their tables, messages between stages by load.
 struct SliceTimes {
   const StageTables &tables;
+  /// Stages that differ: one of those with equal layers stands for all.
+  std::vector<int> stages;
   std::function<double(const Load &)> message;
 };
 
+/// A cut, and its seconds by the formula of equal stages (slice/SliceProblem.h).
+struct TimedCut {
+  MicroBatches cut;
+  double seconds = 0; ///< of the slowest replica
+  int slowest = 0;    ///< that replica
+};
+
 /// Returns cuts of these micro-batches into slices that may be faster, for `--slices
-/// auto`. Who calls compares them by the clock of their schedule, and with the
-/// micro-batches as they are.
+/// auto`; those with the fewest seconds first. Who calls compares the first ones by the
+/// clock of their schedule, and with the micro-batches as they are.
 ///
 /// - The exact program of TeraPipe (slice/SliceTokens.h), for each replica. Its costs
 ///   are those of the slowest stage and of a message. Micro-batches of one sample are
 ///   sliced; others are whole. Slices are multiples of 1/64 of the longest sample, and of the rows that
 ///   memory is rounded to.
-/// - Equal slices, 2, 4, 8 ... up to twice the number of stages. A micro-batch of
-///   several samples is sliced too. They serve stages that differ, and schedules that
-///   do not run all forwards first.
+/// - The same with the fill of the pipeline counted four times. Its largest slices are
+///   smaller. Samples that follow each other with gaps need them.
+/// - Four cuts for each size of 1/2, 1/4, 1/8 ... of the largest micro-batch. Equal
+///   slices cut micro-batches of several samples too. The others are chunks (ChunkFlow)
+///   and both exact ones behind bundles of so many tokens. Bundles that fill a pipeline alone are larger
+///   than those that fill it beside slices.
 ///
 /// None has slices smaller than the rows that memory is rounded to. Returns nothing for
-/// one stage. Fails only as `sliceTokens` does.
-StatusOr<std::vector<MicroBatches>>
-slicesByCost(const MicroBatches &microBatches, const SliceTimes &times,
-             int replicas);
+/// one stage. Fails only as the programs do. About 25 cuts, each O(samples * bundles +
+/// slices) and a program on one table of costs.
+StatusOr<std::vector<TimedCut>> slicesByCost(const MicroBatches &microBatches,
+                                             const SliceTimes &times,
+                                             int replicas);
 
 /// Returns the cut of a policy other than `None` and `Auto`. Micro-batches of several
 /// samples stay whole; ChunkFlow makes its own. A policy that needs a number and has none
@@ -51,6 +64,27 @@ StatusOr<MicroBatches> slicesByPolicy(const MicroBatches &microBatches,
                                       const SliceTimes &times, int replicas,
                                       const SliceChoice &choice,
                                       int64_t mostChunk);
+
+/// A mode of recomputation: what slices and whole micro-batches take, and what they keep.
+struct TimedMode {
+  SliceTimes times;
+  std::function<int64_t(const Load &)> bytes;
+};
+using ModeTimes = std::vector<TimedMode>;
+
+/// Micro-batches of one replica, the mode of each, and the bytes that all of them keep.
+struct ModeCut {
+  MicroBatches microBatches;
+  std::vector<int> modes;
+  int64_t bytes = 0;
+};
+
+/// Cuts the micro-batches of a replica into slices, together with a mode for each slice
+/// and each bundle, by the exact program (slice/SliceTokens.h). All of them together
+/// keep at most `totalBytes`. Slices are multiples of 1/16 of the longest sample. Fails
+/// as `sliceTokens` does.
+StatusOr<ModeCut> sliceWithModes(const MicroBatches &microBatches, int replica,
+                                 const ModeTimes &modes, int64_t totalBytes);
 
 } // namespace dyna
 

@@ -20,9 +20,12 @@
 #include "runtime/planner/write/PipelineSchedule.h"
 
 #include <algorithm>
+#include <array>
+#include <deque>
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <utility>
 
 namespace dyna {
@@ -79,6 +82,25 @@ Status checkPadding(const Model &model, const BatchingRule &rule) {
   return Status::ok();
 }
 
+/// Returns one of all stages whose layers cost the same, for each such set.
+std::vector<int> differentStages(const ExecutableGraph &graph,
+                                 const CostModel &costs,
+                                 const PlanOptions &options) {
+  std::set<std::vector<std::array<int, 3>>> seen;
+  std::vector<int> stages;
+  for (int stage = 0; stage < graph.stages(); ++stage) {
+    std::vector<std::array<int, 3>> kinds;
+    for (int l = graph.stage(stage).firstLayer; l < graph.stage(stage).endLayer;
+         ++l)
+      kinds.push_back({graph.model().layer(l).kind(),
+                       shardsPerNode(graph, costs, stage),
+                       modeOf(options.recompute, l)});
+    if (seen.insert(std::move(kinds)).second)
+      stages.push_back(stage);
+  }
+  return stages;
+}
+
 class ShareSearch {
 public:
   ShareSearch(const ExecutableGraph &graph, const CostModel &costs,
@@ -103,21 +125,30 @@ public:
 
   /// Returns the cuts into slices that are faster than the whole by the clock of the
   /// schedule, with messages; the fastest first, `most` of them.
-  StatusOr<std::vector<MicroBatches>> fasterSlices(const MicroBatches &whole,
-                                                   size_t most) {
+  StatusOr<std::vector<SlicedCut>> fasterSlices(const MicroBatches &whole,
+                                                size_t most) {
     const bool searched = ruleOf(options_.schedule).adapts;
     countsMessages_ = true;
+    // What fits depends on modes, which complete plans choose.
+    ignoresMemory_ = choosesModes();
     const Time limit = timeOf(whole, searched);
+    const SliceTimes costs = times();
     DYNA_ASSIGN_OR_RETURN(auto all,
-                          slicesByCost(whole, times(), problem_.replicas));
+                          slicesByCost(whole, costs, problem_.replicas));
     std::vector<std::pair<Time, size_t>> faster;
     for (size_t i = 0; i < all.size(); ++i)
-      if (const Time time = timeOf(all[i], searched); time < limit)
+      if (const Time time = timeOf(all[i].cut, searched, all[i].slowest);
+          time < limit)
         faster.push_back({time, i});
     std::sort(faster.begin(), faster.end());
-    std::vector<MicroBatches> best;
+    std::vector<SlicedCut> best;
     for (size_t i = 0; i < std::min(most, faster.size()); ++i)
-      best.push_back(std::move(all[faster[i].second]));
+      best.push_back({std::move(all[faster[i].second].cut), {}});
+    if (choosesModes() && !best.empty()) {
+      DYNA_ASSIGN_OR_RETURN(SlicedCut joint, sliceWithin(whole));
+      if (!joint.microBatches.empty())
+        best.push_back(std::move(joint));
+    }
     return best;
   }
 
@@ -182,7 +213,23 @@ private:
   }
 
   /// Whether loads are bytes.
-  bool isLimited() const { return trains_ && !options_.dynamicLimits.empty(); }
+  bool isLimited() const {
+    return trains_ && !ignoresMemory_ && !options_.dynamicLimits.empty();
+  }
+  bool choosesModes() const {
+    return trains_ && options_.chooseRecompute &&
+           !options_.dynamicLimits.empty();
+  }
+
+  /// Cuts slices and chooses their modes together, so that the schedule keeps no more
+  /// than there is. Returns nothing if nothing fits.
+  StatusOr<SlicedCut> sliceWithin(const MicroBatches &whole) const;
+  /// The same for one replica.
+  StatusOr<ModeCut> sliceWithin(const MicroBatches &whole, int replica,
+                                const ModeTimes &modes, int64_t limit) const;
+  /// Returns the bytes that the fullest stage keeps of such a cut. A schedule that goes
+  /// by memory counts as 1F1B.
+  int64_t peakOf(const ModeCut &cut, int replica, const ModeTimes &modes) const;
 
   /// Of what a replica has, if all have as much, in one micro-batch, if it may
   /// have as much.
@@ -233,8 +280,13 @@ private:
     return Status::ok();
   }
 
-  SliceTimes times() const {
-    return {tables_, [this](const Load &load) {
+  SliceTimes times() const { return timesOf(tables_, options_); }
+
+  /// `tables` are those of `options`.
+  SliceTimes timesOf(const StageTables &tables,
+                     const PlanOptions &options) const {
+    return {tables, differentStages(graph_, costs_, options),
+            [this](const Load &load) {
               return messageSeconds(graph_, costs_, {load});
             }};
   }
@@ -261,14 +313,16 @@ private:
     return canBeCut && busy < problem_.replicas;
   }
 
-  /// Times the slowest replica; with `searched` under the best simple order of a
-  /// schedule that searches.
-  Time timeOf(const MicroBatches &cut, bool searched) const {
+  /// Times the slowest replica, or the one that is given; with `searched` under the best
+  /// simple order of a schedule that searches.
+  Time timeOf(const MicroBatches &cut, bool searched, int only = -1) const {
     plan::Plan plan;
     plan.microBatches = cut;
     const auto owned = microBatchesOfReplicas(plan, problem_.replicas);
     Time slowest = {false, 0};
     for (int replica = 0; replica < problem_.replicas; ++replica) {
+      if (only >= 0 && replica != only)
+        continue;
       PipelineProblem pipeline = pipelineOf(plan, owned[replica]);
       if (isLimited()) {
         holdBlocks(pipeline, graph_, plan, owned[replica], options_);
@@ -337,7 +391,81 @@ private:
   Candidate best_, other_; ///< of the rule's `cut`, and of its `cutOtherwise`
   int64_t tried_ = 0;      ///< share
   bool countsMessages_ = false;
+  bool ignoresMemory_ = false;
 };
+
+StatusOr<SlicedCut> ShareSearch::sliceWithin(const MicroBatches &whole) const {
+  constexpr plan::Recompute all[] = {
+      plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE, plan::RECOMPUTE_FULL};
+  std::deque<StageTables> tables;
+  ModeTimes modes;
+  int64_t limit = 0;
+  for (plan::Recompute mode : all) {
+    PlanOptions uniform = options_;
+    uniform.recompute = {mode};
+    uniform.slices.policy = SlicePolicy::Auto; // their keys count
+    const HeldBytes held(graph_, uniform);
+    limit = held.limit();
+    tables.emplace_back(graph_, costs_, uniform, /*trains=*/true,
+                        options_.mostTokens());
+    modes.push_back({timesOf(tables.back(), uniform),
+                     [held](const Load &load) { return held.of(load); }});
+  }
+  SlicedCut sliced;
+  for (int replica = 0; replica < problem_.replicas; ++replica) {
+    auto cut = sliceWithin(whole, replica, modes, limit);
+    if (cut.status().code() == StatusCode::ResourceExhausted)
+      return SlicedCut();
+    DYNA_RETURN_IF_ERROR(cut.status());
+    for (size_t m = 0; m < cut->modes.size(); ++m) {
+      sliced.microBatches.push_back(std::move(cut->microBatches[m]));
+      sliced.modes.push_back(all[cut->modes[m]]);
+    }
+  }
+  return std::move(sliced);
+}
+
+StatusOr<ModeCut> ShareSearch::sliceWithin(const MicroBatches &whole,
+                                           int replica, const ModeTimes &modes,
+                                           int64_t limit) const {
+  constexpr int tries = 3;
+  // The program limits all bytes together; a schedule gives some back before it takes
+  // others. So the limit is as many times what there is.
+  int64_t total = std::numeric_limits<int64_t>::max();
+  for (int turn = 0;; ++turn) {
+    DYNA_ASSIGN_OR_RETURN(ModeCut cut,
+                          sliceWithModes(whole, replica, modes, total));
+    if (cut.modes.empty()) // nothing to do for this replica
+      return std::move(cut);
+    const int64_t peak = peakOf(cut, replica, modes);
+    if (peak <= limit || turn == tries)
+      return std::move(cut);
+    const double part = static_cast<double>(limit) / static_cast<double>(peak);
+    total =
+        std::min(cut.bytes - 1,
+                 static_cast<int64_t>(part * static_cast<double>(cut.bytes)));
+  }
+}
+
+int64_t ShareSearch::peakOf(const ModeCut &cut, int replica,
+                            const ModeTimes &modes) const {
+  plan::Plan plan;
+  plan.microBatches = cut.microBatches;
+  const auto owned = microBatchesOfReplicas(plan, problem_.replicas);
+  PipelineProblem pipeline = pipelineOf(plan, owned[replica]);
+  std::vector<int64_t> kept;
+  for (int m : owned[replica])
+    kept.push_back(modes[cut.modes[m]].bytes(loadOf(plan.microBatches[m])));
+  pipeline.kept.assign(pipeline.stages(), kept);
+  pipeline.inFlight = options_.inFlight;
+  const ScheduleRule &rule = ruleOf(options_.schedule);
+  auto orders = (rule.adapts ? ruleOf(Schedule::OneForwardOneBackward) : rule)
+                    .order(pipeline);
+  if (!orders.isOk())
+    return 0;
+  const auto peaks = peakBytesOf(*orders, pipeline);
+  return peaks.empty() ? 0 : *std::max_element(peaks.begin(), peaks.end());
+}
 
 /// Of a row that several samples may share.
 int64_t rowTokens(const Model &model, const PlanOptions &options) {
@@ -385,7 +513,7 @@ sliceCut(const ExecutableGraph &graph, const CostModel &costs,
   if (options.slices.policy == SlicePolicy::Auto) {
     DYNA_ASSIGN_OR_RETURN(auto best, fasterSlices(graph, costs, whole, options,
                                                   trains, /*most=*/1));
-    return best.empty() ? std::move(whole) : std::move(best[0]);
+    return best.empty() ? std::move(whole) : std::move(best[0].microBatches);
   }
   BatchingProblem problem;
   problem.replicas = graph.strategy().dp;
@@ -394,13 +522,13 @@ sliceCut(const ExecutableGraph &graph, const CostModel &costs,
       .slice(whole);
 }
 
-StatusOr<std::vector<std::vector<plan::MicroBatch>>>
+StatusOr<std::vector<SlicedCut>>
 fasterSlices(const ExecutableGraph &graph, const CostModel &costs,
              const std::vector<plan::MicroBatch> &whole,
              const PlanOptions &options, bool trains, size_t most) {
   if (!trains || graph.stages() == 1 ||
       !checkSliceable(graph.model(), options.batching).isOk())
-    return std::vector<MicroBatches>();
+    return std::vector<SlicedCut>();
   BatchingProblem problem;
   problem.stages = graph.stages();
   problem.replicas = graph.strategy().dp;

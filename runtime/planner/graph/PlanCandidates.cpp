@@ -6,6 +6,7 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/plan/program/Bundles.h"
 #include "runtime/plan/program/SegmentLoad.h"
 #include "runtime/planner/estimate/StageCosts.h"
 #include "runtime/planner/estimate/StageMemory.h"
@@ -21,7 +22,7 @@
 namespace dyna {
 
 static Status checkSlices(const Model &model, const PlanOptions &options) {
-  if (!options.slices.any() || options.slices.policy == SlicePolicy::Auto)
+  if (!options.slices.any())
     return Status::ok();
   DYNA_RETURN_IF_ERROR(options.slices.check(options.maxTokensPerMicroBatch,
                                             options.mostTokens()));
@@ -53,72 +54,22 @@ Status checkOptions(const Model &model, int ranks, const PlanOptions &options) {
   return checkSlices(model, options);
 }
 
-namespace {
-
-/// Returns true if modes are to be chosen, and there is a reason to.
 bool choosesModes(const PlanOptions &options) {
   return options.chooseRecompute && !options.dynamicLimits.empty();
 }
 
-/// Returns true if the order or the modes of a training step follow from the limits.
-/// Only placing such a plan tells which.
-bool goesByMemory(const PlanOptions &options) {
-  return !options.dynamicLimits.empty() &&
-         (ruleOf(options.schedule).adapts || options.chooseRecompute);
-}
-
-/// Returns options with one mode everywhere.
 PlanOptions withMode(PlanOptions options, plan::Recompute mode) {
   options.chooseRecompute = false;
   options.recompute = {mode};
   return options;
 }
 
-constexpr plan::Recompute modes[] = {
-    plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE, plan::RECOMPUTE_FULL};
-
-/// Adds the candidates of the first round that train on micro-batches number `cut`.
-void addTraining(const PlanWriter &writer, const PlanOptions &options, int cut,
-                 std::vector<PlanCandidate> &table) {
-  auto add = [&](PlanChoice choice) {
-    const bool isOther = choice.schedule != options.schedule;
-    table.push_back({std::move(choice), cut, /*round=*/0, isOther});
-  };
-  for (PlanChoice &choice : withSimpleOrders(writer, options))
-    add(std::move(choice));
-  if (!choosesModes(options))
-    return;
-  for (const PlanChoice &choice : withSimpleOrders(writer, options))
-    add(withMode(choice, plan::RECOMPUTE_NONE));
-  for (plan::Recompute mode : {plan::RECOMPUTE_SELECTIVE, plan::RECOMPUTE_FULL})
-    add(withMode(options, mode));
-}
-
-/// Adds the candidates of later rounds.
-void addFallbacks(const PlanWriter &writer, const PlanOptions &options,
-                  bool trains, std::vector<PlanCandidate> &table) {
-  if (trains && writer.graph().stages() > 1 && !options.dynamicLimits.empty() &&
-      options.schedule != Schedule::Sequential &&
-      options.schedule != Schedule::Adaptive) {
-    PlanChoice adaptive = options;
-    adaptive.schedule = Schedule::Adaptive;
-    table.push_back({std::move(adaptive), 0, /*round=*/1, true});
-  }
-  if (options.schedule != Schedule::Sequential || options.chooseRecompute)
-    table.push_back({lastResort(options), 0, /*round=*/2, true});
-}
-
-struct TriedPlan {
-  plan::Plan plan;
-  double seconds = PlanWriter::never; ///< simulated, if candidates are compared
-};
-
 /// Writes, simulates and places one candidate. Returns ResourceExhausted if it does not
 /// fit, or if it takes `atMost` seconds or more. Placing takes far longer than
 /// simulating, so slower plans are not placed if that can be told before.
-Status tryCandidate(const PlanWriter &writer, const PlanCandidate &candidate,
-                    bool trains, bool isTimed, double atMost,
-                    TriedPlan &tried) {
+static Status tryCandidate(const PlanWriter &writer,
+                           const PlanCandidate &candidate, bool trains,
+                           bool isTimed, double atMost, TriedPlan &tried) {
   const bool isPlaced = trains && goesByMemory(candidate.choice);
   if (isPlaced)
     DYNA_RETURN_IF_ERROR(
@@ -136,8 +87,22 @@ Status tryCandidate(const PlanWriter &writer, const PlanCandidate &candidate,
   return isPlaced ? Status::ok() : writer.place(tried.plan, candidate.choice);
 }
 
-/// Tries a table of candidates and returns the shortest plan of the first round in which
-/// one fits. `cuts` has the micro-batches that candidates number.
+void addTraining(const PlanWriter &writer, const PlanOptions &options, int cut,
+                 std::vector<PlanCandidate> &table) {
+  auto add = [&](PlanChoice choice) {
+    const bool isOther = choice.schedule != options.schedule;
+    table.push_back({std::move(choice), cut, /*round=*/0, isOther});
+  };
+  for (PlanChoice &choice : withSimpleOrders(writer, options))
+    add(std::move(choice));
+  if (!choosesModes(options))
+    return;
+  for (const PlanChoice &choice : withSimpleOrders(writer, options))
+    add(withMode(choice, plan::RECOMPUTE_NONE));
+  for (plan::Recompute mode : {plan::RECOMPUTE_SELECTIVE, plan::RECOMPUTE_FULL})
+    add(withMode(options, mode));
+}
+
 StatusOr<TriedPlan> tryAll(const PlanWriter &writer,
                            const std::vector<plan::Plan> &cuts,
                            const std::vector<PlanCandidate> &table,
@@ -171,163 +136,20 @@ StatusOr<TriedPlan> tryAll(const PlanWriter &writer,
   return *std::move(best);
 }
 
-/// Cuts by one choice of recomputation.
-StatusOr<plan::Plan> cutBy(const PlanWriter &writer,
-                           const std::vector<int64_t> &lengths,
-                           int64_t targetTokens, const PlanOptions &options,
-                           bool trains) {
-  DYNA_RETURN_IF_ERROR(
-      checkOptions(writer.graph().model(), writer.graph().ranks(), options));
-  plan::Plan plan = writer.empty();
-  plan.targetTokens = targetTokens;
-  DYNA_ASSIGN_OR_RETURN(
-      plan.microBatches,
-      cutMiniBatch(writer.graph(), writer.costs(), lengths, options, trains));
-  return plan;
-}
+namespace {
 
-/// Cuts once for each mode: more recomputation leaves room for larger micro-batches. The
-/// first cut is the one with the shortest estimate. `modesOf` gets the modes.
-StatusOr<std::vector<plan::Plan>>
-cutForModes(const PlanWriter &writer, const std::vector<int64_t> &lengths,
-            int64_t targetTokens, const PlanOptions &options,
-            std::vector<plan::Recompute> &modesOf) {
-  std::vector<plan::Plan> cuts;
-  size_t chosen = 0;
-  bool isChosen = false;
-  double shortest = PlanWriter::never;
-  Status failed;
-  for (plan::Recompute mode : modes) {
-    PlanChoice uniform = options;
-    uniform.recompute = {mode};
-    auto cut = cutBy(writer, lengths, targetTokens, uniform, true);
-    // A sample that keeps too much in this mode may fit in another.
-    if (cut.status().code() == StatusCode::ResourceExhausted) {
-      failed = cut.status();
-      continue;
-    }
-    DYNA_RETURN_IF_ERROR(cut.status());
-    cuts.push_back(*std::move(cut));
-    modesOf.push_back(mode);
-    auto seconds = writer.chooseModes(
-        cuts.back(), std::vector<int64_t>(writer.graph().ranks(), 0), uniform);
-    if (seconds.isOk() && *seconds < shortest)
-      shortest = *seconds;
-    else if (isChosen)
-      continue;
-    chosen = cuts.size() - 1;
-    isChosen = true;
+/// Adds the candidates of later rounds.
+void addFallbacks(const PlanWriter &writer, const PlanOptions &options,
+                  bool trains, std::vector<PlanCandidate> &table) {
+  if (trains && writer.graph().stages() > 1 && !options.dynamicLimits.empty() &&
+      options.schedule != Schedule::Sequential &&
+      options.schedule != Schedule::Adaptive) {
+    PlanChoice adaptive = options;
+    adaptive.schedule = Schedule::Adaptive;
+    table.push_back({std::move(adaptive), 0, /*round=*/1, true});
   }
-  if (!isChosen)
-    return failed;
-  std::vector<plan::Plan> all = {cuts[chosen]};
-  std::vector<plan::Recompute> ofAll = {modesOf[chosen]};
-  for (size_t i = 0; i < cuts.size(); ++i)
-    if (!(cuts[i].microBatches == all[0].microBatches)) {
-      all.push_back(std::move(cuts[i]));
-      ofAll.push_back(modesOf[i]);
-    }
-  modesOf = std::move(ofAll);
-  return all;
-}
-
-/// Largest number of cuts into slices that become complete plans.
-constexpr size_t mostComparedSlices = 2;
-
-/// Compares whole micro-batches and their slices as complete plans. Slices are those that
-/// an estimate finds faster.
-StatusOr<PlanCut> compareSlices(const PlanWriter &writer, PlanCut whole,
-                                const PlanOptions &options) {
-  DYNA_ASSIGN_OR_RETURN(auto faster,
-                        fasterSlices(writer.graph(), writer.costs(),
-                                     whole.plan.microBatches, options,
-                                     /*trains=*/true, mostComparedSlices));
-  if (faster.empty())
-    return whole;
-  std::vector<plan::Plan> cuts(1 + faster.size(), writer.empty());
-  std::vector<PlanCandidate> table;
-  for (size_t i = 0; i < cuts.size(); ++i) {
-    cuts[i].targetTokens = whole.plan.targetTokens;
-    cuts[i].microBatches =
-        i == 0 ? whole.plan.microBatches : std::move(faster[i - 1]);
-    addTraining(writer, options, static_cast<int>(i), table);
-  }
-  auto best = tryAll(writer, cuts, table, /*trains=*/true);
-  if (best.status().code() == StatusCode::ResourceExhausted)
-    return whole;
-  DYNA_RETURN_IF_ERROR(best.status());
-  return PlanCut{std::move(best->plan), /*isComplete=*/true};
-}
-
-/// Cuts micro-batches of one size. With chosen recomputation, cuts for each mode are
-/// compared as complete plans, unless all are equal.
-StatusOr<PlanCut> cutWhole(const PlanWriter &writer,
-                           const std::vector<int64_t> &lengths,
-                           int64_t targetTokens, const PlanOptions &options,
-                           bool trains) {
-  if (!trains || !choosesModes(options)) {
-    DYNA_ASSIGN_OR_RETURN(
-        plan::Plan plan, cutBy(writer, lengths, targetTokens, options, trains));
-    return PlanCut{std::move(plan)};
-  }
-  std::vector<plan::Recompute> modesOf;
-  DYNA_ASSIGN_OR_RETURN(
-      std::vector<plan::Plan> cuts,
-      cutForModes(writer, lengths, targetTokens, options, modesOf));
-  if (cuts.size() == 1)
-    return PlanCut{std::move(cuts[0])};
-  std::vector<PlanCandidate> table;
-  addTraining(writer, options, /*cut=*/0, table);
-  for (size_t i = 1; i < cuts.size(); ++i)
-    addTraining(writer, withMode(options, modesOf[i]), static_cast<int>(i),
-                table);
-  auto best = tryAll(writer, cuts, table, /*trains=*/true);
-  if (best.status().code() == StatusCode::ResourceExhausted)
-    return PlanCut{std::move(cuts[0])};
-  DYNA_RETURN_IF_ERROR(best.status());
-  return PlanCut{std::move(best->plan), /*isComplete=*/true};
-}
-
-/// Cuts micro-batches of one size, into slices if these are faster.
-StatusOr<PlanCut> cutOfSize(const PlanWriter &writer,
-                            const std::vector<int64_t> &lengths,
-                            int64_t targetTokens, const PlanOptions &options,
-                            bool trains) {
-  if (!trains || options.slices.policy != SlicePolicy::Auto)
-    return cutWhole(writer, lengths, targetTokens, options, trains);
-  PlanOptions whole = options;
-  whole.slices = {};
-  DYNA_ASSIGN_OR_RETURN(PlanCut cut,
-                        cutWhole(writer, lengths, targetTokens, whole, trains));
-  return compareSlices(writer, std::move(cut), whole);
-}
-
-/// Returns the tokens of the largest micro-batch of several samples.
-int64_t largestJoined(const plan::Plan &plan) {
-  int64_t largest = 0;
-  for (const plan::MicroBatch &microBatch : plan.microBatches)
-    if (microBatch.segments.size() > 1)
-      largest = std::max(largest, loadOf(microBatch).queries);
-  return largest;
-}
-
-/// Returns true if anything is computed again.
-bool recomputes(const plan::Plan &plan) {
-  for (const plan::RankProgram &rank : plan.ranks)
-    for (const plan::Instruction &i : rank.instructions)
-      if (i.recompute != plan::RECOMPUTE_NONE)
-        return true;
-  return false;
-}
-
-/// Returns true if ranks mostly wait: fewer micro-batches are in flight than there are
-/// stages.
-bool isWaiting(const PlanTimes &times) {
-  constexpr double enough = 0.75;
-  double busiest = 0;
-  for (const RankTimes &rank : times.ranks)
-    busiest = std::max(busiest, rank.busy);
-  return busiest < enough * times.makespan;
+  if (options.schedule != Schedule::Sequential || options.chooseRecompute)
+    table.push_back({lastResort(options), 0, /*round=*/2, true});
 }
 
 /// Returns the micro-batches of the replica whose stages have most to do.
@@ -413,9 +235,9 @@ StatusOr<double> estimateSliced(const PlanWriter &writer, plan::Plan plan,
                         fasterSlices(writer.graph(), writer.costs(),
                                      plan.microBatches, options,
                                      /*trains=*/true, mostComparedSlices));
-  cuts.push_back(std::move(plan.microBatches));
-  for (std::vector<plan::MicroBatch> &cut : cuts) {
-    plan.microBatches = std::move(cut);
+  cuts.push_back({std::move(plan.microBatches), {}});
+  for (SlicedCut &cut : cuts) {
+    plan.microBatches = std::move(cut.microBatches);
     DYNA_ASSIGN_OR_RETURN(double seconds, estimateWithin(writer, plan, options,
                                                          shortest, isPressed));
     shortest = std::min(shortest, seconds);
@@ -425,6 +247,20 @@ StatusOr<double> estimateSliced(const PlanWriter &writer, plan::Plan plan,
 
 } // namespace
 
+StatusOr<plan::Plan> cutBy(const PlanWriter &writer,
+                           const std::vector<int64_t> &lengths,
+                           int64_t targetTokens, const PlanOptions &options,
+                           bool trains) {
+  DYNA_RETURN_IF_ERROR(
+      checkOptions(writer.graph().model(), writer.graph().ranks(), options));
+  plan::Plan plan = writer.empty();
+  plan.targetTokens = targetTokens;
+  DYNA_ASSIGN_OR_RETURN(
+      plan.microBatches,
+      cutMiniBatch(writer.graph(), writer.costs(), lengths, options, trains));
+  return plan;
+}
+
 StatusOr<double> estimateStep(const PlanWriter &writer,
                               const std::vector<int64_t> &lengths,
                               const PlanOptions &options) {
@@ -432,7 +268,7 @@ StatusOr<double> estimateStep(const PlanWriter &writer,
   double shortest = PlanWriter::never;
   Status failed;
   bool isCut = false, isPressed = !comparesSlices;
-  for (plan::Recompute mode : modes) {
+  for (plan::Recompute mode : allModes) {
     PlanOptions uniform = options;
     if (comparesSlices)
       uniform.slices = {};
@@ -491,58 +327,6 @@ StatusOr<plan::Plan> completePlan(const PlanWriter &writer,
   addFallbacks(writer, options, trains, table);
   DYNA_ASSIGN_OR_RETURN(TriedPlan best, tryAll(writer, {cut}, table, trains));
   return std::move(best.plan);
-}
-
-StatusOr<PlanCut> cutStep(const PlanWriter &writer,
-                          const std::vector<int64_t> &lengths,
-                          int64_t targetTokens, const PlanOptions &options,
-                          bool trains) {
-  const ExecutableGraph &graph = writer.graph();
-  DYNA_ASSIGN_OR_RETURN(
-      PlanCut best, cutOfSize(writer, lengths, targetTokens, options, trains));
-  const int64_t manyInFlight = int64_t(4) * graph.stages() * graph.replicas();
-  if (!trains || graph.stages() == 1 || options.dynamicLimits.empty() ||
-      !ruleOf(options.batching).takesShares ||
-      best.plan.microBatchCount() < manyInFlight)
-    return best;
-  // No estimate of what has room knows what lies beside micro-batches. If that leaves
-  // too few in flight, or more is computed again than a cut expected, smaller ones may
-  // be faster.
-  constexpr int tries = 3;
-  PlanOptions smaller = options;
-  smaller.longestSample = options.mostTokens();
-  PlanCut cut = best;
-  double shortest = PlanWriter::never;
-  for (int turn = 0; turn < tries; ++turn) {
-    if (!cut.isComplete) {
-      auto complete = completePlan(writer, cut.plan, smaller, trains);
-      if (complete.status().code() == StatusCode::ResourceExhausted)
-        return best;
-      DYNA_RETURN_IF_ERROR(complete.status());
-      cut = {*std::move(complete), /*isComplete=*/true};
-    }
-    DYNA_ASSIGN_OR_RETURN(PlanTimes times,
-                          timePlan(graph, cut.plan, writer.costs()));
-    if (times.makespan >= shortest)
-      return best;
-    shortest = times.makespan;
-    best = cut;
-    smaller.maxTokensPerMicroBatch = largestJoined(cut.plan) / 2;
-    smaller.slices = options.slices.within(smaller.maxTokensPerMicroBatch,
-                                           smaller.mostTokens());
-    // Modes take long to choose: smaller ones are tried once.
-    const bool isPressed =
-        isWaiting(times) ||
-        (turn == 0 && choosesModes(options) && recomputes(cut.plan));
-    if (!isPressed || turn + 1 == tries || smaller.maxTokensPerMicroBatch == 0)
-      return best;
-    auto next = cutOfSize(writer, lengths, targetTokens, smaller, trains);
-    if (next.status().code() == StatusCode::ResourceExhausted)
-      return best;
-    DYNA_RETURN_IF_ERROR(next.status());
-    cut = *std::move(next);
-  }
-  return best;
 }
 
 } // namespace dyna

@@ -34,6 +34,34 @@ struct PlanCandidate {
       false; ///< its schedule, which is not the one asked for, is named
 };
 
+/// Returns true if modes are to be chosen, and there is a reason to.
+bool choosesModes(const PlanOptions &options);
+/// Returns options with one mode everywhere.
+PlanOptions withMode(PlanOptions options, plan::Recompute mode);
+
+struct TriedPlan {
+  plan::Plan plan;
+  double seconds = PlanWriter::never; ///< simulated, if candidates are compared
+};
+
+/// Largest number of cuts into slices that become complete plans.
+constexpr size_t mostComparedSlices = 2;
+
+/// Modes of recomputation, the one that computes least again first.
+constexpr plan::Recompute allModes[] = {
+    plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE, plan::RECOMPUTE_FULL};
+
+/// Adds the candidates of the first round that train on micro-batches number `cut`.
+void addTraining(const PlanWriter &writer, const PlanOptions &options, int cut,
+                 std::vector<PlanCandidate> &table);
+
+/// Tries a table of candidates and returns the shortest plan of the first round in which
+/// one fits. `cuts` has the micro-batches that candidates number.
+StatusOr<TriedPlan> tryAll(const PlanWriter &writer,
+                           const std::vector<plan::Plan> &cuts,
+                           const std::vector<PlanCandidate> &table,
+                           bool trains);
+
 /// Returns the schedules of a training step that are tried for options: theirs, and
 /// simple ones if theirs searches orders.
 std::vector<PlanChoice> withSimpleOrders(const PlanWriter &writer,
@@ -49,14 +77,11 @@ struct PlanCut {
   bool isComplete = false; ///< it has its programs
 };
 
-/// Cuts a mini-batch into micro-batches. `lengths` and `targetTokens` are those of
-/// Planner::training. If the choice of the cut depends on complete plans, the result is
-/// one. Micro-batches become smaller if stages mostly wait, because memory is scarce, and
-/// if smaller ones are faster.
-StatusOr<PlanCut> cutStep(const PlanWriter &writer,
-                          const std::vector<int64_t> &lengths,
-                          int64_t targetTokens, const PlanOptions &options,
-                          bool trains);
+/// Cuts a mini-batch by one choice of recomputation, without programs.
+StatusOr<plan::Plan> cutBy(const PlanWriter &writer,
+                           const std::vector<int64_t> &lengths,
+                           int64_t targetTokens, const PlanOptions &options,
+                           bool trains);
 
 /// Returns the best plan of all rounds for given micro-batches. Fails with
 /// ResourceExhausted if nothing fits.

@@ -6,6 +6,7 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/plan/program/Bundles.h"
 #include "runtime/plan/program/SegmentLoad.h"
 #include "runtime/planner/estimate/StageCosts.h"
 #include "runtime/planner/estimate/StageMemory.h"
@@ -19,6 +20,11 @@
 #include <algorithm>
 
 namespace dyna {
+
+bool goesByMemory(const PlanOptions &options) {
+  return !options.dynamicLimits.empty() &&
+         (ruleOf(options.schedule).adapts || options.chooseRecompute);
+}
 
 Load largestLoadOf(const Model &model, const PlanOptions &options, bool alone) {
   const int64_t samples = options.maxTokensPerMicroBatch;
@@ -174,8 +180,25 @@ Status PlanWriter::place(plan::Plan &plan, const PlanChoice &choice) const {
   return Status::ok();
 }
 
+StatusOr<WrittenPlan> PlanWriter::writeFirst(const plan::Plan &cut,
+                                             PlanChoice &choice) const {
+  WrittenPlan written;
+  written.plan = cut;
+  const std::vector<int64_t> beside(cut.rankCount(), 0);
+  written.held = beside;
+  if (choice.chooseRecompute && !choice.dynamicLimits.empty())
+    DYNA_RETURN_IF_ERROR(chooseModes(written.plan, beside, choice).status());
+  DYNA_RETURN_IF_ERROR(
+      writeEstimated(written.plan, choice, /*trains=*/true, beside,
+                     goesByMemory(choice) ? &written.held : nullptr));
+  DYNA_ASSIGN_OR_RETURN(PlanTimes times,
+                        timePlan(graph_, written.plan, costs_));
+  written.seconds = times.makespan;
+  return std::move(written);
+}
+
 Status PlanWriter::writeWithin(plan::Plan &plan, PlanChoice choice,
-                               double atMost) const {
+                               double atMost, const WrittenPlan *first) const {
   // The further stages run ahead, the more inputs wait behind them, which no
   // estimate of what a stage keeps knows: as many as fit, as under the cyclic
   // schedule, as under 1F1B, one.
@@ -184,7 +207,12 @@ Status PlanWriter::writeWithin(plan::Plan &plan, PlanChoice choice,
       nullptr, [](Behind behind) { return 2 * behind + 1; },
       [](Behind behind) { return behind + 1; }, [](Behind) { return 1; }};
   const plan::Plan empty = plan;
+  const bool isSliced = std::any_of(plan.microBatches.begin(),
+                                    plan.microBatches.end(), continuesSample);
   for (auto *mostOf : most) {
+    // Slices run ahead by whole samples, whatever the number.
+    if (mostOf && isSliced && mostOf != most.back())
+      continue;
     if (mostOf && (graph_.stages() == 1 || !ruleOf(choice.schedule).adapts))
       continue;
     choice.mostKept.clear();
@@ -192,7 +220,8 @@ Status PlanWriter::writeWithin(plan::Plan &plan, PlanChoice choice,
       choice.mostKept.push_back(mostOf(graph_.stages() - 1 - stage));
     plan = empty;
     bool isSlower = false;
-    Status written = writeWithinNumbers(plan, choice, atMost, isSlower);
+    Status written = writeWithinNumbers(plan, choice, atMost,
+                                        mostOf ? nullptr : first, isSlower);
     if (written.code() != StatusCode::ResourceExhausted || isSlower)
       return written;
   }
@@ -200,19 +229,26 @@ Status PlanWriter::writeWithin(plan::Plan &plan, PlanChoice choice,
 }
 
 Status PlanWriter::writeWithinNumbers(plan::Plan &plan, PlanChoice &choice,
-                                      double atMost, bool &isSlower) const {
+                                      double atMost, const WrittenPlan *first,
+                                      bool &isSlower) const {
   constexpr int tries = 4;
   // Inputs that wait for their stage, gradients and workspaces come beside.
   std::vector<int64_t> beside(plan.rankCount(), 0), held = beside;
   const plan::Plan empty = plan;
   for (int turn = 0; turn < tries; ++turn) {
-    plan = empty;
-    if (choice.chooseRecompute)
-      DYNA_RETURN_IF_ERROR(chooseModes(plan, beside, choice).status());
-    DYNA_RETURN_IF_ERROR(writeEstimated(plan, choice, true, beside, &held));
+    const bool isWritten = first && turn == 0;
+    if (isWritten) {
+      plan = first->plan;
+      held = first->held;
+    } else {
+      plan = empty;
+      if (choice.chooseRecompute)
+        DYNA_RETURN_IF_ERROR(chooseModes(plan, beside, choice).status());
+      DYNA_RETURN_IF_ERROR(writeEstimated(plan, choice, true, beside, &held));
+    }
     // Placing takes far longer than playing, and with less memory nothing is
     // shorter.
-    if (atMost < never) {
+    if (atMost < never && !isWritten) {
       DYNA_ASSIGN_OR_RETURN(PlanTimes times, timePlan(graph_, plan, costs_));
       if ((isSlower = times.makespan >= atMost))
         return Status::resourceExhausted("another order is shorter");

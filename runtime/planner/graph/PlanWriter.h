@@ -22,9 +22,20 @@
 
 namespace dyna {
 
+/// Returns true if the order or the modes of a training step follow from the limits.
+/// Only placing such a plan tells which.
+bool goesByMemory(const PlanOptions &options);
+
 /// Returns a load that is at least that of every micro-batch of several samples. With
 /// `alone` it is also at least that of every sample alone.
 Load largestLoadOf(const Model &model, const PlanOptions &options, bool alone);
+
+/// A plan without places.
+struct WrittenPlan {
+  plan::Plan plan;
+  std::vector<int64_t> held; ///< most bytes that micro-batches keep, by rank
+  double seconds = 0;        ///< simulated
+};
 
 class PlanWriter {
 public:
@@ -60,7 +71,16 @@ public:
   /// Writes and places a training plan whose order or recomputation follows from the
   /// limits. Limits become tighter until what they leave out fits too. Returns
   /// ResourceExhausted if nothing fits, or if the plan takes `atMost` seconds or more.
-  Status writeWithin(plan::Plan &plan, PlanChoice choice, double atMost) const;
+  /// `first`, if given, is what `writeFirst` returned for this choice.
+  Status writeWithin(plan::Plan &plan, PlanChoice choice, double atMost,
+                     const WrittenPlan *first = nullptr) const;
+
+  /// Writes and simulates such a plan, or one whose order does not go by limits. It is
+  /// not placed, and may not fit. With less memory nothing is shorter. Fills in the
+  /// modes of `choice` if they are to be chosen. Fails with ResourceExhausted if no
+  /// order fits.
+  StatusOr<WrittenPlan> writeFirst(const plan::Plan &cut,
+                                   PlanChoice &choice) const;
 
   /// Places written programs. Returns ResourceExhausted if one exceeds its limit.
   Status place(plan::Plan &plan, const PlanChoice &choice) const;
@@ -75,7 +95,7 @@ public:
 
 private:
   Status writeWithinNumbers(plan::Plan &plan, PlanChoice &choice, double atMost,
-                            bool &isSlower) const;
+                            const WrittenPlan *first, bool &isSlower) const;
 
   const ExecutableGraph &graph_;
   const CostModel &costs_;

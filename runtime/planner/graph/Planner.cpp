@@ -9,6 +9,7 @@
 #include "runtime/plan/program/Bundles.h"
 #include "runtime/planner/estimate/StageCosts.h"
 #include "runtime/planner/graph/CutMiniBatch.h"
+#include "runtime/planner/graph/CutStep.h"
 #include "runtime/planner/graph/LargestPlans.h"
 #include "runtime/planner/graph/PlanCandidates.h"
 #include "runtime/planner/write/ComputeOrder.h"

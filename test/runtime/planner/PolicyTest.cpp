@@ -93,7 +93,7 @@ TEST_F(PolicyTest, WordsOfBothTables) {
   for (const std::string &name : batchingNames())
     EXPECT_FALSE(findSchedule(name).isOk()) << name;
   for (const char *words : {"", "+", "padded+", "1f1b+gpipe", "padded+tokens",
-                            "padded+gpipe+1f1b", "Padded", "uniform", "64+32"})
+                            "padded+gpipe+1f1b", "Padded", "uniform:", "64+32"})
     EXPECT_FALSE(takeWords(words, request).isOk()) << words;
   EXPECT_THAT(takeWords("1f1b+gpipe", request).message(),
               HasSubstr("names two schedules"));

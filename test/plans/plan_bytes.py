@@ -34,6 +34,7 @@ LAYERS = {"gpt2": 6, "llama": 8}  # with embedding and head
 POSITIONS = {"gpt2": 128, "llama": 256}
 SCHEDULES = ["", "", "adaptive", "1f1b", "gpipe", "cyclic", "sequential"]
 KINDS = ["", "", "", "padded", "packed", "ragged"]
+SLICES = ["", "", "", "auto", "3", "uniform:2"]
 MODES = ["", "", "none", "selective", "full", "auto"]
 # Of four ranks, so that all graphs of a step have as many.
 STRATEGIES = ["dp=4", "dp=4,zero=1", "tp=2,dp=2", "tp=2,dp=2,zero=1", "tp=2,pp=2", "tp=2,pp=2,sp=1", "dp=2,pp=2",
@@ -52,7 +53,8 @@ def draw_lengths(random_, longest):
 
 def draw_limits(random_):
     """Options that a pass and a binary both have."""
-    options = {"pipeline": random_.choice(SCHEDULES), "micro-batches": random_.choice(KINDS)}
+    options = {"pipeline": random_.choice(SCHEDULES), "micro-batches": random_.choice(KINDS),
+               "slices": random_.choice(SLICES)}
     if random_.random() < 0.7:
         tokens = random_.choice((64, 128, 256, 512))
         options["tokens-per-micro-batch"] = str(tokens)

@@ -149,12 +149,15 @@ public:
                : 0;
   }
 
-  Status takeTraining(const PlanOptions &options) {
+  /// `onlyFullest`: with as many micro-batches as there may be, and no fewer.
+  /// Sizes are then a good guess, which plans do not rely on.
+  Status takeTraining(const PlanOptions &options, bool onlyFullest) {
     // Placement is within a few percent of what is alive at one time, so among
     // many only the fullest can need the most.
     for (bool alone : {false, true}) {
       const int upTo = alone ? enoughLongest(options) : enough(options);
-      for (int count = 1; count <= upTo; ++count)
+      for (int count = onlyFullest ? std::max(upTo, 1) : 1; count <= upTo;
+           ++count)
         if (count <= 8 ||
             (count > upTo - std::max(upTo / 16, 8) && count <= mostPlaced) ||
             count == upTo)
@@ -166,7 +169,9 @@ public:
       // beside this, micro-batches of other sizes) makes them uneven too.
       for (std::optional<double> slowdown :
            {std::optional<double>(), {0.25}, {4.0}})
-        DYNA_RETURN_IF_ERROR(takeLargest(upTo, options, true, slowdown, alone));
+        if (!onlyFullest)
+          DYNA_RETURN_IF_ERROR(
+              takeLargest(upTo, options, true, slowdown, alone));
     }
     return Status::ok();
   }
@@ -246,7 +251,7 @@ static int64_t usualSlices(const PlanOptions &options) {
 }
 
 /// Cuts that stand for all that the planner may choose: whole micro-batches, and slices
-/// with the stores that these need.
+/// with the stores that these need. Under `auto` slices do not have to fit.
 static std::vector<PlanOptions> withFixedSlices(const PlanWriter &writer,
                                                 const PlanOptions &options) {
   std::vector<PlanOptions> all = {options};
@@ -256,7 +261,9 @@ static std::vector<PlanOptions> withFixedSlices(const PlanWriter &writer,
   if (!checkSliceable(writer.graph().model(), options.batching).isOk())
     return all;
   all.push_back(all[0]);
-  all[1].slices.count = usualSlices(options);
+  all[1].slices.count = options.slices.policy == SlicePolicy::Auto
+                            ? std::min<int64_t>(2, options.mostTokens())
+                            : usualSlices(options);
   return all;
 }
 
@@ -270,8 +277,12 @@ StatusOr<std::vector<int64_t>> leastDynamicBytes(const PlanWriter &writer,
   DYNA_RETURN_IF_ERROR(
       checkOptions(writer.graph().model(), writer.graph().ranks(), fitting));
   Largest largest(writer);
-  for (const PlanOptions &fixed : withFixedSlices(writer, fitting))
+  for (const PlanOptions &fixed : withFixedSlices(writer, fitting)) {
+    // What `auto` cuts stays whole if slices do not fit.
+    if (options.slices.policy == SlicePolicy::Auto && fixed.slices.any())
+      break;
     DYNA_RETURN_IF_ERROR(largest.takeSequential(fixed, training));
+  }
   return largest.ofRanks();
 }
 
@@ -282,12 +293,17 @@ StatusOr<std::vector<int64_t>> largestDynamicBytes(const PlanWriter &writer,
       checkOptions(writer.graph().model(), writer.graph().ranks(), options));
   Largest largest(writer);
   for (const PlanOptions &fixed : withFixedSlices(writer, options)) {
-    DYNA_RETURN_IF_ERROR(largest.takeSequential(fixed, training));
-    // What else is tried makes that form rare.
-    DYNA_RETURN_IF_ERROR(largest.takeEvaluation(fixed));
+    // Evaluation and the last resort stay whole under `auto`.
+    const bool onlyTrains =
+        options.slices.policy == SlicePolicy::Auto && fixed.slices.any();
+    if (!onlyTrains) {
+      DYNA_RETURN_IF_ERROR(largest.takeSequential(fixed, training));
+      // What else is tried makes that form rare.
+      DYNA_RETURN_IF_ERROR(largest.takeEvaluation(fixed));
+    }
     if (training)
       for (const PlanChoice &tried : withSimpleOrders(writer, fixed))
-        DYNA_RETURN_IF_ERROR(largest.takeTraining(tried));
+        DYNA_RETURN_IF_ERROR(largest.takeTraining(tried, onlyTrains));
   }
   return largest.ofRanks();
 }

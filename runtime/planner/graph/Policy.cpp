@@ -6,6 +6,7 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/planner/estimate/LackingCosts.h"
+#include "runtime/planner/graph/ChooseSlices.h"
 
 #include <algorithm>
 #include <utility>
@@ -90,6 +91,26 @@ void noteMicroBatches(const Policy &policy, int64_t positions,
                          size)
                   .c_str()
             : " helps"));
+}
+
+/// Returns true if costs are measured, or a device is described that is not the
+/// built-in one. Slices are worth their fixed costs or not, which the built-in
+/// device does not know of another machine.
+bool knowsDevices(const CostModel &costs) {
+  const CostTable &table = costs.table();
+  return !table.curves().empty() || table.message().has_device() ||
+         table.device().name() != CostTable::host().device().name();
+}
+
+/// Chooses slices if the request leaves them open: `auto` for plans that go by costs,
+/// where slices can be and costs say what they gain.
+SliceChoice defaultSlices(const CostModel &costs, const PlanOptions &options,
+                          int stages) {
+  SliceChoice slices;
+  if (stages > 1 && ruleOf(options.schedule).adapts && knowsDevices(costs) &&
+      checkSliceable(costs.model(), options.batching).isOk())
+    slices.policy = SlicePolicy::Auto;
+  return slices;
 }
 
 } // namespace
@@ -182,6 +203,7 @@ StatusOr<Policy> choosePolicy(const CostModel &costs, PlanRequest request) {
   policy.microBatches = share / size + (share % size != 0 ? 1 : 0);
   options.splitBackward = request.splitBackward;
   options.norms = request.norms;
+  options.slices = defaultSlices(costs, options, policy.strategy.pp);
   if (!request.slices.empty()) {
     DYNA_ASSIGN_OR_RETURN(options.slices, parseSlices(request.slices));
   }

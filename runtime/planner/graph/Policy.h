@@ -55,7 +55,10 @@ void setInFlight(PlanOptions &options, int64_t wished, int stages,
 /// so that there are four for each stage, but never smaller than the model's
 /// longest sample. Samples may have as many tokens as the model has positions,
 /// or the longest one; what memory leaves of that is for the caller to say. One
-/// stage works in windows of `inFlight` micro-batches.
+/// stage works in windows of `inFlight` micro-batches. If the request leaves slices
+/// open, they are `auto` under a schedule that goes by costs, and else `none`. They
+/// are `none`, too, if the model or its micro-batches cannot be sliced, or if costs
+/// know no device but the built-in one.
 StatusOr<Policy> choosePolicy(const CostModel &costs, PlanRequest request);
 
 } // namespace dyna

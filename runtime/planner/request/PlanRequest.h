@@ -36,7 +36,7 @@ struct RequestWords {
   int64_t tokensPerMicroBatch = 0;
   int64_t inFlight = 0;
   bool splitBackward = false;
-  std::string slices; ///< text for `parseSlices`; empty: none
+  std::string slices; ///< text for `parseSlices`; empty: `choosePolicy` chooses
 };
 
 /// Values of all planning words. A run, a tool or a pass keeps those that it has.

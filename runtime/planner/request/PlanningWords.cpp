@@ -84,7 +84,9 @@ std::vector<PlanningWord> requestWords() {
        "the last repeats; or the cut of a published system: terapipe, "
        "terapipe-code, uniform:N, seq1f1b:N, chunkflow:TOKENS. Without N or "
        "TOKENS, that with the shortest plan is taken",
-       "none", &V::slices},
+       "auto, for causal attention, unless --pipeline is fixed or nothing is "
+       "known of the devices (--costs or --cluster): then none",
+       &V::slices},
       {Word::Recompute, "recompute", WordKind::Modes, "MODE",
        "Recomputation: none, selective or full, one mode for each layer as in "
        "none,full*6,none, or auto, the fastest modes that fit the memory",

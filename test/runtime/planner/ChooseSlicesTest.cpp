@@ -9,6 +9,7 @@
 #include "runtime/plan/program/SegmentLoad.h"
 #include "runtime/plan/verify/PlanVerifier.h"
 #include "runtime/planner/graph/Planner.h"
+#include "runtime/planner/graph/Policy.h"
 #include "runtime/sim/PlanTimes.h"
 #include "test/runtime/executor/TinyModel.h"
 #include "test/runtime/planner/Draw.h"
@@ -347,6 +348,69 @@ TEST_F(ChooseSlicesTest, ModelsThatLookAheadAreRefused) {
   options.slices.count = 4;
   EXPECT_THAT(Planner(graph).training({8192}, 8192, options).status().message(),
               HasSubstr("--slices needs causal attention"));
+}
+
+/// The policy chooses slices if the request leaves them open.
+class DefaultSlicesTest : public ChooseSlicesTest {
+protected:
+  static SliceChoice chosen(const Model &model, const CostTable &table,
+                            const PlanRequest &request,
+                            const std::string &strategy = "pp=2") {
+    PlanRequest asked = request;
+    asked.strategy = *parseStrategy(strategy);
+    auto policy = choosePolicy(*CostModel::create(model, table), asked);
+    EXPECT_TRUE(policy.isOk()) << policy.status().message();
+    return policy->options.slices;
+  }
+  const CostTable devices_ = *CostTable::described("a100-40g:1x2");
+};
+
+TEST_F(DefaultSlicesTest, AdaptivePlansOfKnownDevicesAreSliced) {
+  PlanRequest request;
+  EXPECT_EQ(chosen(model_, devices_, request).policy, SlicePolicy::Auto);
+  request.pipeline = "adaptive";
+  EXPECT_EQ(chosen(model_, devices_, request).policy, SlicePolicy::Auto);
+  EXPECT_FALSE(chosen(model_, devices_, request, "dp=2").any());
+  request.slices = "none";
+  EXPECT_FALSE(chosen(model_, devices_, request).any());
+  request.slices = "3";
+  EXPECT_EQ(chosen(model_, devices_, request).count, 3);
+  for (const char *fixed : {"gpipe", "1f1b", "cyclic", "sequential"}) {
+    request.pipeline = fixed;
+    request.slices = "";
+    EXPECT_FALSE(chosen(model_, devices_, request).any()) << fixed;
+    request.slices = "auto";
+    EXPECT_EQ(chosen(model_, devices_, request).policy, SlicePolicy::Auto);
+  }
+}
+
+/// Constants of the built-in device are those of no machine in particular.
+TEST_F(DefaultSlicesTest, UnknownDevicesKeepWholeSamples) {
+  EXPECT_FALSE(chosen(model_, CostTable::host(), {}).any());
+  EXPECT_FALSE(chosen(model_, *CostTable::described("host:1x2"), {}).any());
+  EXPECT_FALSE(
+      chosen(model_, *CostTable::parse("cluster {}", "links"), {}).any());
+  EXPECT_EQ(chosen(model_,
+                   *CostTable::parse("device { name: \"host\" f64_flops: 1e9 "
+                                     "f32_flops: 1e9 bf16_flops: 1e9 "
+                                     "bytes_per_second: 1e9 }",
+                                     "mine"),
+                   {})
+                .policy,
+            SlicePolicy::Auto);
+}
+
+TEST_F(DefaultSlicesTest, WhatCannotBeSlicedStaysWhole) {
+  EXPECT_FALSE(chosen(attendingModel(/*isCausal=*/false), devices_, {}).any());
+  PlanRequest padded;
+  padded.microBatches = "padded";
+  EXPECT_FALSE(chosen(model_, devices_, padded).any());
+  plan::Manifest manifest = tinyManifest();
+  manifest.mutable_kinds(1)->set_attention_flops_per_pair(64);
+  manifest.mutable_kinds(1)->set_causal(true);
+  manifest.mutable_kinds(1)->set_key_bytes(0);
+  manifest.set_hash(manifestHash(manifest));
+  EXPECT_FALSE(chosen(*Model::create(manifest), devices_, {}).any());
 }
 
 /// What the pass does with micro-batches that are there already.

@@ -83,6 +83,10 @@ private:
   }
   /// Whether the time is up, or a signal came; all processes alike.
   StatusOr<bool> isOver(double share);
+  StatusOr<plan::Plan> planShape(const ProfileShape &shape,
+                                 const MiniBatch &batch,
+                                 const Pass &pass) const;
+  StatusOr<int64_t> longestSliced(int64_t longest);
   Status runShape(const ProfileShape &shape, Measurements &into);
   Status runUpdate();
   Status timeAlgorithms(const std::vector<ProfileShape> &shapes);
@@ -226,33 +230,37 @@ Status Profiler::runStep(const VerifiedStep &step, const MiniBatch &batch,
   return Status::ok();
 }
 
+StatusOr<plan::Plan> Profiler::planShape(const ProfileShape &shape,
+                                         const MiniBatch &batch,
+                                         const Pass &pass) const {
+  PlanOptions options = session_.home().options;
+  options.slices = {};
+  options.recompute = {pass.recompute};
+  options.splitBackward = pass.splitBackward;
+  options.update = false;
+  // Those that follow sizes alone leave the micro-batch whole.
+  options.batching = Batching::Tokens;
+  options.maxTokensPerMicroBatch = shape.tokens();
+  options.longestSample = 0;
+  options.slices.lengths = shape.slices;
+  // All slices forward, then all backward.
+  if (!shape.slices.empty())
+    options.schedule = Schedule::GPipe;
+  return session_.home().planner->training(batch.lengths(), batch.targets,
+                                           options);
+}
+
 Status Profiler::runShape(const ProfileShape &shape, Measurements &into) {
   MiniBatch batch = makeBatch(shape);
   for (const Pass &pass : allPasses) {
     // What a loss with few targets takes, the first pass tells.
     if (shape.targetShare < 100 && pass.recompute != plan::RECOMPUTE_NONE)
       continue;
-    PlanOptions options = session_.home().options;
-    options.slices = {};
-    options.recompute = {pass.recompute};
-    options.splitBackward = pass.splitBackward;
-    options.update = false;
-    // Those that follow sizes alone leave the micro-batch whole.
-    options.batching = Batching::Tokens;
-    options.maxTokensPerMicroBatch = shape.tokens();
-    options.longestSample = 0;
-    options.slices.lengths = shape.slices;
-    // All slices forward, then all backward.
-    if (!shape.slices.empty())
-      options.schedule = Schedule::GPipe;
-    StatusOr<plan::Plan> plan = session_.home().planner->training(
-        batch.lengths(), batch.targets, options);
-    // Stores of keys come on top of what a whole sample takes.
+    StatusOr<plan::Plan> plan = planShape(shape, batch, pass);
+    // Random slices may take more than those that were tried (longestSliced).
     if (!shape.slices.empty() &&
-        plan.status().code() == StatusCode::ResourceExhausted) {
-      profiled_.unfitSlices = plan.status().message();
+        plan.status().code() == StatusCode::ResourceExhausted)
       return Status::ok();
-    }
     DYNA_RETURN_IF_ERROR(plan.status());
     DYNA_ASSIGN_OR_RETURN(
         VerifiedStep step,
@@ -261,6 +269,30 @@ Status Profiler::runShape(const ProfileShape &shape, Measurements &into) {
     DYNA_RETURN_IF_ERROR(runStep(step, batch, pass.directions, into));
   }
   return Status::ok();
+}
+
+/// Returns the tokens of the longest sample whose slices fit the memory; 0: samples
+/// cannot be sliced. Stores of keys come on top of what a whole sample takes, and small
+/// slices take whole rows of memory.
+StatusOr<int64_t> Profiler::longestSliced(int64_t longest) {
+  if (!checkSliceable(*session_.model, Batching::Tokens).isOk())
+    return 0;
+  for (; longest >= shortestSliced; longest = longest * 3 / 4) {
+    const ProfileShape shape = contextGrid(longest, 0).back();
+    const MiniBatch batch = makeBatch(shape);
+    Status status;
+    for (const Pass &pass : allPasses)
+      if (status.isOk())
+        status = planShape(shape, batch, pass).status();
+    if (status.isOk())
+      return longest;
+    if (status.code() != StatusCode::ResourceExhausted)
+      return status;
+    profiled_.unfitSlices =
+        formatText("slices of samples of %d tokens are not measured: %s",
+                   longest, status.message());
+  }
+  return 0;
 }
 
 /// Gradients have piled up, which this clears.
@@ -319,9 +351,10 @@ StatusOr<bool> Profiler::run() {
   const int64_t most = session_.home().options.maxTokensPerMicroBatch;
   const int64_t positions = session_.model->manifest().facts().positions();
   std::vector<ProfileShape> shapes = profileGrid(most, positions);
-  const bool slices = checkSliceable(*session_.model, Batching::Tokens).isOk();
-  if (slices)
-    addShapes(contextGrid(most, positions), shapes);
+  DYNA_ASSIGN_OR_RETURN(
+      const int64_t sliced,
+      longestSliced(positions > 0 ? std::min(most, positions) : most));
+  addShapes(contextGrid(sliced, 0), shapes);
   // Code that libraries make for shapes, pages, clocks: not of the first point.
   Measurements warmUp;
   for (const ProfileShape &shape : shapes)
@@ -350,10 +383,9 @@ StatusOr<bool> Profiler::run() {
       isWhole ? most : shapes[profiled_.passes.reached - 1].tokens();
   std::vector<ProfileShape> more =
       randomShapes(heldOutShapes, reached, positions, 1);
-  if (slices)
-    for (ProfileShape &shape :
-         randomSlices(heldOutSliced, reached, positions, 1))
-      more.push_back(std::move(shape));
+  for (ProfileShape &shape :
+       randomSlices(heldOutSliced, std::min(reached, sliced), 0, 1))
+    more.push_back(std::move(shape));
   if (isWhole)
     more.insert(more.end(), shapes.begin(), shapes.end());
   if (!isStopped_) {

@@ -206,7 +206,7 @@ Status writeProfile(const Session &session, const Profiled &profiled,
         "note: --profile-seconds ended the first pass: larger micro-batches "
         "than those in the file are extrapolated");
   if (!profiled.unfitSlices.empty())
-    sayLine("note: some slices were not measured: " + profiled.unfitSlices);
+    sayLine("note: " + profiled.unfitSlices);
   sayLine("note: " + linked);
   const MachineNoise noise = profiled.grid.noise();
   sayLine((noise.isTooMuch()

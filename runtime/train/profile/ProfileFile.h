@@ -29,7 +29,7 @@ struct Profiled {
   double flopRate = 0;         ///< flops per second of the fastest call
   std::vector<double> between; ///< seconds from one instruction to the next
   std::vector<double> around;  ///< of a step's seconds those in no instruction
-  /// Says why some sample in slices was not measured; empty: all were.
+  /// Says which samples in slices do not fit the memory; empty: all do.
   std::string unfitSlices;
 };
 

@@ -11,6 +11,7 @@
 #include "runtime/planner/estimate/LackingCosts.h"
 #include "runtime/planner/request/LengthRanges.h"
 #include "runtime/planner/search/ChooseStrategies.h"
+#include "runtime/planner/search/SearchSingles.h"
 #include "runtime/planner/search/SizedSteps.h"
 
 using namespace mlir;
@@ -63,7 +64,7 @@ mlir::dyna::chooseStrategies(ModuleOp module, const StrategyChoice &choice) {
   space.memoryBytes = table->device().memory_bytes();
   space.tokensPerStep = choice.tokensPerBatch;
   space.tell = choice.tell;
-  space.request.slices = choice.slices;
+  space.request.slices = slicesOfSearch(choice.slices);
   auto costs = ::dyna::CostModel::create(*model, std::move(*table));
   if (!costs.isOk())
     return refuse(costs.status());

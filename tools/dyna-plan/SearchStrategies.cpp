@@ -208,9 +208,8 @@ void printFound(const FoundSingles &found, const Simulated &simulated,
 
 bool anySlices(const std::vector<PlanRequest> &requests) {
   return std::any_of(
-      requests.begin(), requests.end(), [](const PlanRequest &request) {
-        return !request.slices.empty() && request.slices != "none";
-      });
+      requests.begin(), requests.end(),
+      [](const PlanRequest &request) { return request.slices != noSlices; });
 }
 
 /// Estimates every strategy once for each word of --slices that a request has.
@@ -243,6 +242,7 @@ Status searchOne(const PlanFlags &flags, const Opened &opened,
   for (NamedRequest &named : requests) {
     if (!flags.namesPlans())
       named.request.pipeline.clear(); // what a run chooses itself
+    named.request.slices = slicesOfSearch(named.request.slices);
     space.requests.push_back(std::move(named.request));
   }
   space.searchesRecompute = flags.recompute.empty();
@@ -314,7 +314,7 @@ int searchSets(const PlanFlags &flags, std::vector<int64_t> lengths) {
   opened->space.searchesFlags = true;
   opened->space.request.recompute = flags.values.recompute;
   opened->space.request.tokensPerMicroBatch = flags.values.tokensPerMicroBatch;
-  opened->space.request.slices = flags.values.slices;
+  opened->space.request.slices = slicesOfSearch(flags.values.slices);
   opened->space.tell = [](const std::string &next) {
     llvm::errs() << "search: " << next << '\n';
   };

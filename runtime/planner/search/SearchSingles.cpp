@@ -466,7 +466,7 @@ std::string SingleStrategy::name() const {
     text += formatText(" tokens=%d", request.tokensPerMicroBatch);
   if (!request.recompute.empty())
     text += " recompute=" + request.recompute;
-  if (!request.slices.empty())
+  if (!request.slices.empty() && request.slices != noSlices)
     text += " slices=" + request.slices;
   return text;
 }
@@ -486,9 +486,15 @@ std::string SingleStrategy::flags() const {
     text += formatText(" --in-flight %d", request.inFlight);
   if (request.splitBackward)
     text += " --split-backward";
-  if (!request.slices.empty())
+  // With one stage there are none anyway.
+  if (!request.slices.empty() &&
+      (request.slices != noSlices || request.strategy.pp > 1))
     text += " --slices " + request.slices;
   return text;
+}
+
+std::string slicesOfSearch(const std::string &given) {
+  return given.empty() ? noSlices : given;
 }
 
 int64_t screenedSteps(int64_t steps, int64_t tokensPerStep, bool slices) {

@@ -120,6 +120,13 @@ constexpr double mostAboveFinal = 1.05;
 /// Other choices are searched for strategies within so many times the best.
 constexpr double mostAboveRefined = 1.05;
 
+/// The word of `--slices` for whole samples.
+constexpr const char *noSlices = "none";
+
+/// Returns the word of `--slices` that a search has: whole samples, unless one is given.
+/// Each plan with slices takes far longer to find, so a search has them if asked.
+std::string slicesOfSearch(const std::string &given);
+
 /// Returns how many of the steps are screened: half a million tokens, and at least one
 /// step. One step alone has few long samples, and may favour other degrees. With slices,
 /// whose plans take long, it is a quarter of that.

@@ -64,7 +64,7 @@ mlir::dyna::chooseStrategies(ModuleOp module, const StrategyChoice &choice) {
   space.memoryBytes = table->device().memory_bytes();
   space.tokensPerStep = choice.tokensPerBatch;
   space.tell = choice.tell;
-  space.request.slices = slicesOfSearch(choice.slices);
+  space.request.slices = ::dyna::slicesOfSearch(choice.slices);
   auto costs = ::dyna::CostModel::create(*model, std::move(*table));
   if (!costs.isOk())
     return refuse(costs.status());

@@ -103,6 +103,9 @@ std::string ChosenStrategies::moreFlags() const {
   SingleStrategy flags;
   flags.request = request_;
   flags.request.strategy = Strategy();
+  for (const Strategy &strategy : chosen())
+    flags.request.strategy.pp =
+        std::max(flags.request.strategy.pp, strategy.pp);
   const std::string text = flags.flags();
   // Behind the flag of the strategy.
   const size_t end = text.find(" --");

@@ -36,6 +36,7 @@ private:
 /// Samples and tokens that plans are about: what people compare first.
 struct Amount {
   int64_t samples = 0, tokens = 0;
+  int64_t segments = 0; ///< as many as samples, if none is in slices
   /// No segment is shorter than its sample here: tokens beyond those of the samples
   /// are padding.
   bool holdsSamples = true;
@@ -55,6 +56,7 @@ void Amount::add(const plan::Phase &phase,
     for (const plan::Segment &segment : microBatch.segments) {
       different.insert(segment.sample);
       tokens += segment.length;
+      ++segments;
       const int64_t length = at(lengths, at(phase.samples, segment.sample));
       holdsSamples &= segment.length >= length;
     }
@@ -120,7 +122,8 @@ private:
     int64_t tokens = 0; // of --pad's, too
     for (int64_t length : step.batch.lengths())
       tokens += length;
-    if (got.samples == samples &&
+    // Plans with a sample twice and another one never are for the verifier.
+    if ((got.samples == samples || got.segments == samples) &&
         (got.tokens == tokens || (got.tokens > tokens && got.holdsSamples)))
       return Status::ok();
     return Status::invalidArgument(formatText(

@@ -117,7 +117,7 @@ TEST(SearchSlices, PipelinesServeLongSamples) {
   const Model model = modelOf(6);
   const CostModel costs = costsOf(model, 1, 1e10);
   const Steps steps = {{4096}, {3000, 100}};
-  const FoundSingles whole = search(costs, steps, ""),
+  const FoundSingles whole = search(costs, steps, "none"),
                      sliced = search(costs, steps, "auto");
   const SingleStrategy &best = sliced.fitting.front();
   EXPECT_GT(whole.fitting.front().request.strategy.tp, 1)

@@ -16,7 +16,8 @@ def search(all_path, alone_path, name):
     found = [row for row in rows if row["plan"] == name]
     assert len(found) == len(alone) == 1, [row["plan"] for row in rows]
     assert found[0].pop("of_steps") == found[0]["steps"] == 1, found
-    assert found[0].pop("flags") == "--strategy " + name and found[0].pop("estimated_seconds") > 0, found
+    # A pipeline may have slices, and a search has them only if asked.
+    assert found[0].pop("flags") == f"--strategy {name} --slices none" and found[0].pop("estimated_seconds") > 0, found
     assert {**found[0], "plan": ""} == {**alone[0], "plan": ""}, (found, alone)
 
 
@@ -44,7 +45,7 @@ def slices(found_path, all_path):
     best = rows_of(found_path)[0]
     assert best["plan"].endswith(" slices=auto") and best["flags"].endswith(" --slices auto"), best["plan"]
     assert "pp=1" not in best["plan"] and best["cuts"] and len(best["cuts"][0]["slices"]) > 1, best
-    whole = [row["seconds"] for row in rows if row["plan"].endswith(" slices=none")]
+    whole = [row["seconds"] for row in rows if " slices=" not in row["plan"]]
     assert whole and best["seconds"] < 0.9 * min(whole), (best["plan"], best["seconds"], whole)
 
 

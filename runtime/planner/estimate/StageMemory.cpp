@@ -26,23 +26,32 @@ int64_t leastLimit(const ExecutableGraph &graph, int replica, int stage,
   return std::max<int64_t>(least, 0);
 }
 
-/// Bytes of sums of gradients beside what the bundle's last micro-batch gives back. Sums
-/// come when it runs backward, layer by layer, and what it kept of a layer goes behind
-/// that. If its weight gradients run later, it gives nothing back yet.
-struct SumsBeside {
-  int64_t beside = 0;  ///< of all layers
-  int64_t atATime = 0; ///< more while one layer has both
-
-  void add(const RankView &view, int layer, int64_t rows, int64_t keptOfLast,
-           const PlanChoice &choice) {
-    const int64_t sums = view.keyGradientBytes(layer, rows);
-    const bool givesBack =
-        !choice.splitBackward && view.hasRole(layer, DYNA_ROLE_BACKWARD);
-    const int64_t both = givesBack ? std::min(sums, keptOfLast) : 0;
-    beside += sums - both;
-    atATime = std::max(atATime, both);
+/// Bytes of a bundle's first micro-batch, with stores and sums of gradients, while it runs
+/// backward. Layers come in ascending order.
+///
+/// Without a split, sums come when the bundle's last micro-batch runs backward, layer by
+/// layer, and what that kept of a layer goes behind it. With a split, it gives nothing back
+/// yet. A layer of the first one has its store, its sums and what stays for weight
+/// gradients at one time. Layers behind it have the last alone.
+class FirstOfBundle {
+public:
+  void add(int64_t own, int64_t keys, int64_t sums, int64_t keptOfLast) {
+    const int64_t both = std::min(sums, keptOfLast);
+    whole_ += own + keys + sums - both;
+    atATime_ = std::max(atATime_, both);
   }
-  int64_t bytes() const { return beside + atATime; }
+  /// `behind`: what stays for weight gradients; 0 if they are not apart.
+  void addSplit(int64_t own, int64_t keys, int64_t sums, int64_t behind) {
+    const int64_t running = std::max(own, behind) + keys + sums;
+    most_ = std::max(whole_ + running, most_ + behind);
+    whole_ += own + keys + sums;
+  }
+  int64_t bytes() const { return std::max(whole_ + atATime_, most_); }
+
+private:
+  int64_t whole_ = 0;   ///< before layers run backward
+  int64_t atATime_ = 0; ///< more while one layer has both
+  int64_t most_ = 0;    ///< while any of the layers runs
 };
 
 MicroBatchContents contentsOf(const plan::MicroBatch &microBatch) {
@@ -79,28 +88,30 @@ void holdBlocks(PipelineProblem &problem, const ExecutableGraph &graph,
       const bool isFirst = part.bundle == m;
       const Load last = isFirst ? loadOf(plan.microBatches[part.last]) : Load();
       int64_t all = 0, left = 0;
-      SumsBeside sums;
+      FirstOfBundle first;
       for (int l = view.firstLayer(); l < view.endLayer(); ++l) {
         auto modeOf = [&](int microBatch) {
           return nearestMode(view.kind(l), choice.modeOf(l, microBatch));
         };
         const int64_t own = view.keptBytes(l, modeOf(m), load);
-        int64_t bytes = own;
-        if (isFirst) {
-          bytes += view.keyBytes(l, part.rows);
-          sums.add(view, l, part.rows,
-                   view.keptBytes(l, modeOf(part.last), last), choice);
-        }
-        if (splitsBackward(view.kind(l))) {
-          const int64_t behind = own + view.lateBytes(l, modeOf(m), true, load);
-          left += behind;
-          // Some layers have come to their weight gradients, others have not.
-          if (isFirst && choice.splitBackward)
-            bytes = std::max(bytes, behind);
-        }
-        all += bytes;
+        int64_t behind = 0;
+        if (splitsBackward(view.kind(l)))
+          behind = own + view.lateBytes(l, modeOf(m), true, load);
+        all += own;
+        left += behind;
+        if (!isFirst)
+          continue;
+        const int64_t keys = view.keyBytes(l, part.rows);
+        const int64_t sums = view.keyGradientBytes(l, part.rows);
+        if (choice.splitBackward)
+          first.addSplit(own, keys, sums, behind);
+        else
+          first.add(own, keys, sums,
+                    view.hasRole(l, DYNA_ROLE_BACKWARD)
+                        ? view.keptBytes(l, modeOf(part.last), last)
+                        : 0);
       }
-      kept.push_back(all + sums.bytes());
+      kept.push_back(isFirst ? first.bytes() : all);
       late.push_back(left);
     }
   }

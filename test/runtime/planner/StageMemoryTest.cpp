@@ -169,10 +169,7 @@ TEST(HoldBlocksTest, StoresLiveUntilTheFirstSliceHasRunBackward) {
             splits ? graph.replicaView(0).keptBytes(
                          0, mode, loadOf(plan.microBatches.back()))
                    : 0;
-        // Searched orders of slices recompute one while weight gradients of others
-        // wait, which is not counted either: 2.3 % here. Placing finds it.
-        const int64_t waiting = splits && slices > 3 ? held[0] / 40 : 0;
-        EXPECT_GE(held[0] + tokens + waiting, most);
+        EXPECT_GE(held[0] + tokens, most);
         // Split, slices count what stays for weight gradients from their forward on.
         if (!splits)
           EXPECT_LE(static_cast<double>(held[0]),

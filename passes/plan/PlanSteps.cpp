@@ -14,7 +14,7 @@
 #include "runtime/plan/model/Bytes.h"
 #include "runtime/plan/program/SegmentLoad.h"
 #include "runtime/plan/verify/PlanVerifier.h"
-#include "runtime/planner/graph/CutMiniBatch.h"
+#include "runtime/planner/divide/CutMiniBatch.h"
 #include "runtime/planner/graph/Policy.h"
 #include "runtime/planner/graph/RankMemory.h"
 #include "runtime/planner/place/PlacePhases.h"

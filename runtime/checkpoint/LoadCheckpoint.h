@@ -27,7 +27,7 @@ struct Checkpoint {
   std::optional<SafetensorsFile> optimizer;
   std::string state;
   std::string config; ///< what config.json beside the model says; may be empty
-  /// What the user should know: newer checkpoints that were passed over.
+  /// Messages for the user: newer checkpoints that cannot be read were passed over.
   std::vector<std::string> notes;
 
   bool canResume() const { return optimizer.has_value(); }

@@ -29,7 +29,7 @@ RANK = {room: rank for rank, room in enumerate(ROOMS)}
 # Rooms inside a room of runtime/, lowest first. All its C++ lies in these.
 SUBROOMS = {
     "plan": ["program", "model", "graph", "verify"],
-    "planner": ["slice", "cut", "order", "request", "switch", "estimate", "place", "write", "graph", "step", "report", "search"],
+    "planner": ["slice", "cut", "order", "request", "switch", "estimate", "place", "write", "divide", "graph", "step", "report", "search"],
     "train": ["flags", "files", "session", "plans", "open", "profile", "loop"],
 }
 

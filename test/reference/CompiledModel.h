@@ -53,7 +53,7 @@ struct StepOptions {
   Recompute recompute = Recompute::None;
   /// backward_input of all layers, then backward_weight of all.
   bool splitBackward = false;
-  /// What no slice finds of the others: a fault that tests have to see.
+  /// A carry that slices lose, as a fault would: tests have to see it.
   std::optional<Carry> lost = {};
 };
 

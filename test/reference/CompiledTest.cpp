@@ -15,6 +15,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
 #include "test/reference/CompiledModel.h"
+#include "test/reference/Configuration.h"
 #include "test/reference/Formulas.h"
 #include "test/reference/LayerRun.h"
 #include "test/reference/RandomModule.h"
@@ -31,19 +32,6 @@ using namespace mlir::dyna;
 using namespace mlir::dyna::reference;
 
 namespace {
-
-struct Configuration {
-  const char *name;
-  CompileOptions options;
-  CompiledTolerances tolerances;
-  uint64_t firstSeed;
-};
-
-/// The name of a test in ctest's listing; without it, the bytes of the
-/// structure.
-void PrintTo(const Configuration &configuration, std::ostream *stream) {
-  *stream << configuration.name;
-}
 
 class CompiledTest
     : public testing::TestWithParam<std::tuple<Configuration, /*group=*/int>> {

@@ -14,6 +14,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "test/passes/SmallConfigs.h"
 #include "test/reference/CompiledModel.h"
+#include "test/reference/Configuration.h"
 #include "test/reference/LayerRun.h"
 #include "test/reference/RandomModule.h"
 #include "test/reference/ReadModel.h"
@@ -30,17 +31,6 @@ using namespace mlir::dyna;
 using namespace mlir::dyna::reference;
 
 namespace {
-
-struct Configuration {
-  const char *name;
-  CompileOptions options;
-  CompiledTolerances tolerances;
-  uint64_t firstSeed;
-};
-
-void PrintTo(const Configuration &configuration, std::ostream *stream) {
-  *stream << configuration.name;
-}
 
 /// Distances from the evaluator, in units of the tolerances.
 struct Errors {

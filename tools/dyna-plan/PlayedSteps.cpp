@@ -6,8 +6,8 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/plan/graph/PersistentLayout.h"
+#include "runtime/planner/divide/CutMiniBatch.h"
 #include "runtime/planner/estimate/LackingCosts.h"
-#include "runtime/planner/graph/CutMiniBatch.h"
 #include "runtime/planner/report/StepReport.h"
 #include "runtime/planner/search/SizedSteps.h"
 #include "tools/dyna-plan/WhatFits.h"

@@ -36,7 +36,8 @@ struct SliceChoice {
   /// Tokens of each slice, in order; the last one repeats. Empty: no list.
   std::vector<int64_t> lengths;
   SlicePolicy policy = SlicePolicy::None;
-  /// Of the policy. 0: it has none, or the one with the shortest plan is searched.
+  /// Number of slices, or tokens of a chunk. 0: the policy takes none, or searches the
+  /// one with the shortest plan.
   int64_t number = 0;
 
   /// Returns true if there may be slices.

@@ -6,6 +6,7 @@
 
 #include "runtime/planner/estimate/StageCosts.h"
 #include "runtime/planner/estimate/StageMemory.h"
+#include "runtime/planner/order/MakespanWithin.h"
 #include "runtime/planner/order/PipelineTimes.h"
 #include "runtime/planner/order/schedules/OrderSearch.h"
 #include "runtime/planner/order/schedules/PipelineMemory.h"
@@ -20,29 +21,6 @@ namespace {
 constexpr double never = std::numeric_limits<double>::infinity();
 /// Items that all makespans of one search may have.
 constexpr int64_t mostItems = 500000;
-
-/// In the order of their numbers, and the shortest first. Those that follow each other
-/// keep their order: backward in reverse.
-double dispatchTime(const PipelineProblem &problem) {
-  const int count = problem.microBatches();
-  std::vector<int> byNumber(count);
-  std::iota(byNumber.begin(), byNumber.end(), 0);
-  std::vector<int> bySize = byNumber;
-  std::vector<double> seconds = totalSeconds(problem);
-  std::sort(bySize.begin(), bySize.end(), [&](int a, int b) {
-    return seconds[a] != seconds[b] ? seconds[a] < seconds[b] : a < b;
-  });
-  std::vector<int> most;
-  for (int s = 0; s < problem.stages(); ++s)
-    most.push_back(problem.mostKeptOf(s));
-  OrderSimulator simulator(problem, most);
-  simulator.setRule({});
-  if (!problem.previous.empty())
-    return simulator.evaluate({byNumber, BackwardOrder(problem).sequence},
-                              never);
-  double best = simulator.evaluate({byNumber, byNumber}, never);
-  return std::min(best, simulator.evaluate({bySize, bySize}, best));
-}
 
 class ModeSearch {
 public:
@@ -174,24 +152,6 @@ PipelineProblem mixModes(const ModeProblems &problems,
   for (auto table : {&PipelineProblem::kept, &PipelineProblem::late})
     mix(table);
   return mixed;
-}
-
-double makespanWithin(const PipelineProblem &problem, Schedule schedule) {
-  if (problem.microBatches() == 0)
-    return 0;
-  if (!checkMemory(problem).isOk())
-    return never;
-  const ScheduleRule &rule = ruleOf(schedule);
-  if (rule.adapts)
-    return dispatchTime(problem);
-  StatusOr<StageOrders> orders = rule.order(problem);
-  if (!orders.isOk() || !timeItems(*orders, problem, {}).isOk())
-    return never;
-  std::vector<int64_t> peaks = peakBytesOf(*orders, problem);
-  for (size_t s = 0; s < problem.limits.size(); ++s)
-    if (peaks[s] > problem.limits[s])
-      return never;
-  return makespanOf(*orders);
 }
 
 StatusOr<ChosenModes> searchModes(const ModeProblems &problems,

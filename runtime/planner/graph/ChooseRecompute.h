@@ -35,11 +35,6 @@ using ModeProblems = std::array<PipelineProblem, 3>;
 /// What they take with these modes.
 PipelineProblem mixModes(const ModeProblems &problems, const StageModes &modes);
 
-/// The makespan under the schedule within the limits, infinity where it does
-/// not fit: exact for schedules that do not go by memory, and for others that
-/// of two simple orders, which a search only makes shorter.
-double makespanWithin(const PipelineProblem &problem, Schedule schedule);
-
 /// Modes of a short makespan. From each of the three that are the same
 /// everywhere and fit, stages change, one by one, the mode of the micro-batches
 /// that free the most bytes for a second (or take the fewest bytes for one that

@@ -5,8 +5,9 @@
 #include "runtime/planner/graph/CompareSlices.h"
 
 #include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/planner/divide/CutMiniBatch.h"
+#include "runtime/planner/divide/FindSlices.h"
 #include "runtime/planner/estimate/StageCosts.h"
-#include "runtime/planner/graph/CutMiniBatch.h"
 #include "runtime/planner/order/PipelineBounds.h"
 #include "runtime/sim/PlanTimes.h"
 
@@ -33,7 +34,7 @@ std::vector<PlanChoice> choicesOf(const PlanOptions &options,
   // Stages change modes from there.
   for (plan::Recompute mode : cut.modes)
     choices[0].microBatchRecompute.push_back(RecomputeModes(layers, mode));
-  if (choosesModes(options) && cut.modes.empty())
+  if (options.choosesModes() && cut.modes.empty())
     for (plan::Recompute mode :
          {plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE,
           plan::RECOMPUTE_FULL})
@@ -93,8 +94,9 @@ StatusOr<TriedPlan> complete(const PlanWriter &writer, SlicedCandidate one,
 /// Returns seconds that no plan of these micro-batches is below, in any order.
 double boundOf(const PlanWriter &writer, const plan::Plan &plan,
                const PlanOptions &options) {
-  const PlanOptions least =
-      choosesModes(options) ? withMode(options, plan::RECOMPUTE_NONE) : options;
+  const PlanOptions least = options.choosesModes()
+                                ? withMode(options, plan::RECOMPUTE_NONE)
+                                : options;
   double bound = 0;
   for (const std::vector<int> &own :
        microBatchesOfReplicas(plan, writer.graph().replicas())) {

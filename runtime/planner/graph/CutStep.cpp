@@ -64,7 +64,7 @@ StatusOr<PlanCut> cutWhole(const PlanWriter &writer,
                            const std::vector<int64_t> &lengths,
                            int64_t targetTokens, const PlanOptions &options,
                            bool trains) {
-  if (!trains || !choosesModes(options)) {
+  if (!trains || !options.choosesModes()) {
     DYNA_ASSIGN_OR_RETURN(
         plan::Plan plan, cutBy(writer, lengths, targetTokens, options, trains));
     return PlanCut{std::move(plan)};
@@ -157,7 +157,7 @@ StatusOr<PlanCut> cutSizes(const PlanWriter &writer,
     // Modes take long to choose: smaller ones are tried once.
     const bool isPressed =
         isWaiting(times) ||
-        (turn == 0 && choosesModes(options) && recomputes(cut.plan));
+        (turn == 0 && options.choosesModes() && recomputes(cut.plan));
     if (!isPressed || turn + 1 == tries || smaller.maxTokensPerMicroBatch == 0)
       return best;
     auto next = cutWhole(writer, lengths, targetTokens, smaller, trains);

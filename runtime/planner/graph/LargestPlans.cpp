@@ -6,8 +6,8 @@
 
 #include "runtime/plan/program/Bundles.h"
 #include "runtime/planner/cut/SliceMicroBatches.h"
+#include "runtime/planner/divide/ChooseSlices.h"
 #include "runtime/planner/estimate/StageCosts.h"
-#include "runtime/planner/graph/ChooseSlices.h"
 #include "runtime/planner/graph/PlanCandidates.h"
 #include "runtime/planner/order/GraphLinks.h"
 #include "runtime/planner/write/ProgramWriter.h"

@@ -8,11 +8,13 @@
 #include "runtime/plan/graph/ProgramBlocks.h"
 #include "runtime/plan/program/Bundles.h"
 #include "runtime/plan/program/SegmentLoad.h"
+#include "runtime/planner/divide/ChooseSlices.h"
+#include "runtime/planner/divide/CutMiniBatch.h"
+#include "runtime/planner/divide/FindSlices.h"
 #include "runtime/planner/estimate/StageCosts.h"
 #include "runtime/planner/estimate/StageMemory.h"
 #include "runtime/planner/graph/ChooseRecompute.h"
-#include "runtime/planner/graph/ChooseSlices.h"
-#include "runtime/planner/graph/CutMiniBatch.h"
+#include "runtime/planner/order/MakespanWithin.h"
 #include "runtime/sim/PlanTimes.h"
 
 #include <algorithm>
@@ -54,10 +56,6 @@ Status checkOptions(const Model &model, int ranks, const PlanOptions &options) {
   return checkSlices(model, options);
 }
 
-bool choosesModes(const PlanOptions &options) {
-  return options.chooseRecompute && !options.dynamicLimits.empty();
-}
-
 PlanOptions withMode(PlanOptions options, plan::Recompute mode) {
   options.chooseRecompute = false;
   options.recompute = {mode};
@@ -95,7 +93,7 @@ void addTraining(const PlanWriter &writer, const PlanOptions &options, int cut,
   };
   for (PlanChoice &choice : withSimpleOrders(writer, options))
     add(std::move(choice));
-  if (!choosesModes(options))
+  if (!options.choosesModes())
     return;
   for (const PlanChoice &choice : withSimpleOrders(writer, options))
     add(withMode(choice, plan::RECOMPUTE_NONE));
@@ -183,7 +181,7 @@ StatusOr<double> estimatePipeline(const PlanWriter &writer,
   int replica = 0;
   const std::vector<int> own = busiestReplica(writer, plan, choice, replica);
   const std::vector<int64_t> beside(graph.ranks(), 0);
-  if (choosesModes(options)) {
+  if (options.choosesModes()) {
     choice.microBatchRecompute.resize(plan.microBatches.size());
     auto seconds = chooseRecompute(graph, writer.costs(), plan, replica, own,
                                    beside, choice);
@@ -213,7 +211,7 @@ StatusOr<double> estimateWithin(const PlanWriter &writer,
                                 const PlanOptions &options, double atMost,
                                 bool &isPressed) {
   constexpr double pressed = 1.001;
-  if (!choosesModes(options))
+  if (!options.choosesModes())
     return estimatePipeline(writer, plan, options);
   const PlanOptions fixed = withMode(options, plan::RECOMPUTE_NONE);
   PlanOptions wide = fixed;
@@ -272,7 +270,7 @@ StatusOr<double> estimateStep(const PlanWriter &writer,
     PlanOptions uniform = options;
     if (comparesSlices)
       uniform.slices = {};
-    if (choosesModes(options))
+    if (options.choosesModes())
       uniform.recompute = {mode};
     auto cut = cutBy(writer, lengths, /*targetTokens=*/0, uniform, true);
     if (cut.isOk()) {
@@ -289,7 +287,7 @@ StatusOr<double> estimateStep(const PlanWriter &writer,
       return cut.status();
     }
     // Other modes leave room for other micro-batches, which none needs if all fit.
-    if (!choosesModes(options) || !isPressed)
+    if (!options.choosesModes() || !isPressed)
       break;
   }
   return isCut ? StatusOr<double>(shortest) : failed;

@@ -34,8 +34,6 @@ struct PlanCandidate {
       false; ///< its schedule, which is not the one asked for, is named
 };
 
-/// Returns true if modes are to be chosen, and there is a reason to.
-bool choosesModes(const PlanOptions &options);
 /// Returns options with one mode everywhere.
 PlanOptions withMode(PlanOptions options, plan::Recompute mode);
 

@@ -5,8 +5,8 @@
 #include "runtime/planner/graph/Policy.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/planner/divide/ChooseSlices.h"
 #include "runtime/planner/estimate/LackingCosts.h"
-#include "runtime/planner/graph/ChooseSlices.h"
 
 #include <algorithm>
 #include <utility>

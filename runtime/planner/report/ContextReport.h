@@ -43,7 +43,8 @@ struct ContextErrors {
 /// points do not determine the four numbers are left out. O(points^2) for each function.
 std::vector<ContextErrors> contextErrors(const CostTable &table);
 
-/// The same for slices that are not in the table. Each is predicted from all points.
+/// Returns the errors for slices that are not in the table. Each is predicted from all
+/// points of the table.
 std::vector<ContextErrors>
 contextErrors(const CostTable &table,
               const std::vector<MeasuredSlice> &heldOut);

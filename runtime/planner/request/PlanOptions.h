@@ -61,6 +61,10 @@ struct PlanOptions {
   std::vector<int64_t> dynamicLimits;
 
   bool reduces() const { return update || switched; }
+  /// Returns true if modes are to be chosen, and there is a reason to.
+  bool choosesModes() const {
+    return chooseRecompute && !dynamicLimits.empty();
+  }
 
   /// Largest number of tokens that any micro-batch may have.
   int64_t mostTokens() const {

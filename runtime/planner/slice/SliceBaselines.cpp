@@ -138,6 +138,32 @@ StatusOr<SlicePlan> sliceByWork(const SliceProblem &problem, int64_t slices,
   });
 }
 
+std::vector<std::vector<int64_t>>
+packBundles(const std::vector<int64_t> &lengths, int64_t tokens) {
+  std::vector<int64_t> order;
+  for (size_t sample = 0; sample < lengths.size(); ++sample)
+    if (lengths[sample] <= tokens)
+      order.push_back(static_cast<int64_t>(sample));
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return lengths[a] > lengths[b];
+  });
+  std::vector<std::vector<int64_t>> bundles;
+  std::vector<int64_t> rooms;
+  for (int64_t sample : order) {
+    const int64_t length = lengths[sample];
+    size_t bundle = 0;
+    while (bundle < rooms.size() && rooms[bundle] < length)
+      ++bundle;
+    if (bundle == rooms.size()) {
+      rooms.push_back(tokens);
+      bundles.emplace_back();
+    }
+    rooms[bundle] -= length;
+    bundles[bundle].push_back(sample);
+  }
+  return bundles;
+}
+
 StatusOr<SlicePlan> sliceInChunks(const SliceProblem &problem,
                                   const ChunkOptions &chunks) {
   DYNA_RETURN_IF_ERROR(checkSlices(problem));
@@ -147,32 +173,24 @@ StatusOr<SlicePlan> sliceInChunks(const SliceProblem &problem,
         formatText("chunks of %d tokens, %d kept: expects a multiple of the "
                    "grain %d, and no negative number",
                    chunks.tokens, chunks.kept, problem.options.grain));
-  SlicePlan plan;
+  // Long samples in the order of their lengths, as the bundles are.
   std::vector<int64_t> order(problem.lengths.size());
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    const int64_t one = problem.lengths[a], other = problem.lengths[b];
-    return one != other ? one > other : a < b;
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return problem.lengths[a] > problem.lengths[b];
   });
-  std::vector<int64_t> rooms;
+  SlicePlan plan;
   for (int64_t sample : order) {
     const int64_t length = problem.lengths[sample];
-    if (length > chunks.tokens) {
-      const int64_t count = unitsOf(length, chunks.tokens);
-      DYNA_RETURN_IF_ERROR(checkNumber(count));
-      plan.cuts.push_back({{sample}, chunksOf(length, count, chunks)});
-      continue;
-    }
-    size_t bundle = 0;
-    while (bundle < rooms.size() && rooms[bundle] < length)
-      ++bundle;
-    if (bundle == rooms.size()) {
-      rooms.push_back(chunks.tokens);
-      plan.bundles.emplace_back();
-    }
-    rooms[bundle] -= length;
-    plan.bundles[bundle].samples.push_back(sample);
+    if (length <= chunks.tokens)
+      break;
+    const int64_t count = unitsOf(length, chunks.tokens);
+    DYNA_RETURN_IF_ERROR(checkNumber(count));
+    plan.cuts.push_back({{sample}, chunksOf(length, count, chunks)});
   }
+  for (std::vector<int64_t> &samples :
+       packBundles(problem.lengths, chunks.tokens))
+    plan.bundles.emplace_back().samples = std::move(samples);
   DYNA_RETURN_IF_ERROR(timeSlices(problem, plan));
   plan.estimate = plan.objective;
   return plan;

@@ -70,10 +70,15 @@ struct ChunkOptions {
   int droppedMode = 0;
 };
 
+/// Puts the samples of at most `tokens` tokens into bundles of so many: longest first,
+/// each into the first bundle with room for it. Returns the numbers of the samples of each
+/// bundle. O(samples * bundles).
+std::vector<std::vector<int64_t>>
+packBundles(const std::vector<int64_t> &lengths, int64_t tokens);
+
 /// Cuts samples as ChunkFlow does. Samples with more tokens than a chunk are cut into
-/// chunks, and the last one may be shorter. All others are put together, longest
-/// first, each into the first bundle with room for it. The bundles of the
-/// problem are not used. Fails also if there are short samples but no function for
+/// chunks, and the last one may be shorter. All others are packed (`packBundles`). The
+/// bundles of the problem are not used. Fails also if there are short samples but no function for
 /// costs of bundles. O(samples * bundles).
 StatusOr<SlicePlan> sliceInChunks(const SliceProblem &problem,
                                   const ChunkOptions &chunks);

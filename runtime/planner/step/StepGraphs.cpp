@@ -5,7 +5,7 @@
 #include "runtime/planner/step/StepGraphs.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/planner/graph/CutMiniBatch.h"
+#include "runtime/planner/divide/CutMiniBatch.h"
 #include "runtime/planner/graph/RankMemory.h"
 #include "runtime/planner/place/PlacePhases.h"
 

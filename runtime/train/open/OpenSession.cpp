@@ -11,7 +11,7 @@
 #include "runtime/device/host/HostMemory.h"
 #include "runtime/executor/CpuFeatures.h"
 #include "runtime/executor/OpenProgram.h"
-#include "runtime/planner/graph/CutMiniBatch.h"
+#include "runtime/planner/divide/CutMiniBatch.h"
 #include "runtime/train/files/PlanFiles.h"
 #include "runtime/train/files/Progress.h"
 #include "runtime/train/flags/NamedStrategies.h"

@@ -11,7 +11,7 @@
 #include "runtime/plan/program/InstructionTable.h"
 #include "runtime/plan/program/PlanFile.h"
 #include "runtime/plan/program/SegmentLoad.h"
-#include "runtime/planner/graph/ChooseSlices.h"
+#include "runtime/planner/divide/ChooseSlices.h"
 #include "runtime/train/files/OutputPaths.h"
 #include "runtime/train/files/Progress.h"
 #include "runtime/train/flags/LearningRate.h"

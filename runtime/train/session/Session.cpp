@@ -6,7 +6,7 @@
 
 #include "runtime/base/Text.h"
 #include "runtime/data/Padding.h"
-#include "runtime/planner/graph/CutMiniBatch.h"
+#include "runtime/planner/divide/CutMiniBatch.h"
 
 namespace dyna {
 

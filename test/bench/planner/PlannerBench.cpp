@@ -14,7 +14,7 @@
 #include "runtime/abi/Random.h"
 #include "runtime/plan/program/PlanFile.h"
 #include "runtime/plan/verify/PlanVerifier.h"
-#include "runtime/planner/graph/CutMiniBatch.h"
+#include "runtime/planner/divide/CutMiniBatch.h"
 #include "runtime/planner/graph/Planner.h"
 #include "test/bench/planner/AssignBench.h"
 #include "test/bench/planner/LognormalLengths.h"

@@ -14,7 +14,7 @@
 #include "runtime/executor/RankTeam.h"
 #include "runtime/plan/program/InstructionTable.h"
 #include "runtime/plan/verify/PlanVerifier.h"
-#include "runtime/planner/graph/CutMiniBatch.h"
+#include "runtime/planner/divide/CutMiniBatch.h"
 #include "runtime/transport/threads/ThreadTransport.h"
 #include "test/Patience.h"
 #include "test/runtime/base/TraceNesting.h"

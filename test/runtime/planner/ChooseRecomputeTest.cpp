@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/planner/graph/ChooseRecompute.h"
+#include "runtime/planner/order/MakespanWithin.h"
 
 #include "runtime/plan/verify/PlanVerifier.h"
 #include "runtime/planner/graph/Planner.h"

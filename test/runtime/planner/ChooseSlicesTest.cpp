@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/graph/ChooseSlices.h"
+#include "runtime/planner/divide/ChooseSlices.h"
 #include "runtime/base/Text.h"
 #include "runtime/plan/program/Bundles.h"
 #include "runtime/plan/program/PlanFile.h"

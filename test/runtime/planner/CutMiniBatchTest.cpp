@@ -2,15 +2,15 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/graph/CutMiniBatch.h"
+#include "runtime/planner/divide/CutMiniBatch.h"
 #include "runtime/abi/Random.h"
 #include "runtime/base/Text.h"
 #include "runtime/plan/program/SegmentLoad.h"
 #include "runtime/plan/verify/PlanVerifier.h"
 #include "runtime/planner/estimate/StageMemory.h"
 #include "runtime/planner/estimate/StageTables.h"
-#include "runtime/planner/graph/ChooseRecompute.h"
 #include "runtime/planner/graph/Planner.h"
+#include "runtime/planner/order/MakespanWithin.h"
 #include "test/runtime/executor/TinyModel.h"
 
 #include <gmock/gmock.h>
@@ -475,6 +475,25 @@ TEST(CutMiniBatchTest, AttentionThatLooksBehindIsNotPadded) {
   }
 }
 
+/// Expects that tables of two stages are near the cost model for one slice, whose load it
+/// returns.
+Load expectNear(const StageTables &tables, const ExecutableGraph &graph,
+                const CostModel &costs, const PlanOptions &options,
+                int64_t begin, int64_t tokens, double error) {
+  plan::Plan plan;
+  plan.microBatches.emplace_back().segments.push_back({0, begin, tokens});
+  PipelineProblem exact = estimateStages(graph, costs, plan, {0}, options);
+  const Load load = loadOf(plan.microBatches[0]);
+  for (int stage = 0; stage < 2; ++stage) {
+    EXPECT_NEAR(tables.forward(stage, load) / exact.forward[stage][0], 1, error)
+        << tokens << " tokens behind " << begin;
+    EXPECT_NEAR(tables.backward(stage, load) / exact.backward[stage][0], 1,
+                error)
+        << tokens << " tokens behind " << begin;
+  }
+  return load;
+}
+
 // Late slices see many keys: none of them costs as little as an earlier one.
 TEST(StageTablesTest, MeetTheCostModelInSlices) {
   ExecutableGraph graph = graphOf("pp=2,layers=3+2");
@@ -483,18 +502,7 @@ TEST(StageTablesTest, MeetTheCostModelInSlices) {
   StageTables tables(graph, known, options, true, 4096);
   for (int64_t tokens : {64, 512, 1000})
     for (int64_t begin = 0; begin + tokens <= 4096; begin += tokens) {
-      plan::Plan plan;
-      plan.microBatches.emplace_back().segments.push_back({0, begin, tokens});
-      PipelineProblem exact = estimateStages(graph, known, plan, {0}, options);
-      const Load load = loadOf(plan.microBatches[0]);
-      for (int stage = 0; stage < 2; ++stage) {
-        EXPECT_NEAR(tables.forward(stage, load) / exact.forward[stage][0], 1,
-                    0.01)
-            << tokens << " tokens behind " << begin;
-        EXPECT_NEAR(tables.backward(stage, load) / exact.backward[stage][0], 1,
-                    0.01)
-            << tokens << " tokens behind " << begin;
-      }
+      expectNear(tables, graph, known, options, begin, tokens, 0.01);
     }
 }
 
@@ -549,18 +557,8 @@ TEST(StageTablesTest, MeetMeasuredCostsOfSlices) {
   double largest = 1;
   for (int64_t tokens : {8, 64, 512, 1000})
     for (int64_t begin = 0; begin + tokens <= 4096; begin += tokens) {
-      plan::Plan plan;
-      plan.microBatches.emplace_back().segments.push_back({0, begin, tokens});
-      PipelineProblem exact = estimateStages(graph, known, plan, {0}, options);
-      const Load load = loadOf(plan.microBatches[0]);
-      for (int stage = 0; stage < 2; ++stage) {
-        EXPECT_NEAR(tables.forward(stage, load) / exact.forward[stage][0], 1,
-                    0.03)
-            << tokens << " tokens behind " << begin;
-        EXPECT_NEAR(tables.backward(stage, load) / exact.backward[stage][0], 1,
-                    0.03)
-            << tokens << " tokens behind " << begin;
-      }
+      const Load load =
+          expectNear(tables, graph, known, options, begin, tokens, 0.03);
       const double factor = tables.slowest(load) / without.slowest(load);
       largest = std::max(largest, factor);
       // Whole samples, and first slices, cost what they did.

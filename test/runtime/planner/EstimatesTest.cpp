@@ -12,6 +12,7 @@
 #include "runtime/planner/estimate/SwitchEstimate.h"
 #include "runtime/planner/search/SizedSteps.h"
 #include "runtime/planner/switch/SwitchTimes.h"
+#include "test/runtime/planner/KindCosts.h"
 #include "test/runtime/sim/JoinedSteps.h"
 
 #include <algorithm>
@@ -46,31 +47,6 @@ const Grid &grid() {
     return grid;
   }();
   return all;
-}
-
-/// A call takes 10 us, 0.1 us a token and 0.2 ns a pair, divided among the shards.
-CostModel costsOf(const Model &model, const std::string &cluster) {
-  std::string text = cluster;
-  for (const char *kind : {"embedding", "block", "head"})
-    for (int tp : {1, 2, 4})
-      for (auto [direction, factor] :
-           {std::pair("FORWARD", 1.0), {"BACKWARD", 2.0}, {"UPDATE", 0.1}}) {
-        text += formatText("entries { kind: \"%s\" tp: %d direction: %s\n",
-                           kind, tp, direction);
-        for (int64_t tokens : {16, 256, 1024})
-          for (int64_t length : {16, 256, 1024})
-            if (length <= tokens) {
-              const int64_t pairs = tokens / length * length * (length + 1) / 2;
-              const double work = 1e-7 * static_cast<double>(tokens) +
-                                  (std::string(kind) == "block" ? 2e-10 : 0) *
-                                      static_cast<double>(pairs);
-              text +=
-                  formatText("points { tokens: %d pairs: %d seconds: %g }\n",
-                             tokens, pairs, factor * (1e-5 + work / tp));
-            }
-        text += "}\n";
-      }
-  return *CostModel::create(model, *CostTable::parse(text, "costs"));
 }
 
 std::vector<std::string> strategiesOf(const Model &model) {
@@ -119,7 +95,7 @@ TEST(Estimates, OfSwitchesAreBelowTheSimulator) {
   Errors errors;
   for (const Model &model : grid().models)
     for (const std::string &cluster : grid().clusters) {
-      const CostModel costs = costsOf(model, cluster);
+      const CostModel costs = kindCosts(model, cluster, 1024);
       const SwitchEstimator estimator(model, costs.cluster());
       const SwitchNetwork network = networkOf(costs.cluster(), 4);
       std::vector<ExecutableGraph> graphs;
@@ -169,7 +145,7 @@ TEST(Estimates, OfStepsAreNearTheSimulator) {
   Draw draw(3);
   for (const Model &model : grid().models)
     for (const std::string &cluster : grid().clusters) {
-      const CostModel costs = costsOf(model, cluster);
+      const CostModel costs = kindCosts(model, cluster, 1024);
       const auto strategies = strategiesOf(model);
       for (size_t a = 0; a < strategies.size(); ++a)
         for (size_t b = 0; b < strategies.size(); ++b) {
@@ -254,7 +230,7 @@ void addMiniBatches(const std::vector<Model> &models, const MiniBatches &cases,
   Draw draw(5);
   for (const Model &model : models)
     for (const std::string &cluster : grid().clusters) {
-      const CostModel costs = costsOf(model, cluster);
+      const CostModel costs = kindCosts(model, cluster, 1024);
       for (const std::string &text : cases.strategies(model))
         for (double share : {0.0, 0.7})
           addMiniBatch(costs, text, share, cases, draw,

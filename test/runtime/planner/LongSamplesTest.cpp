@@ -3,7 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/plan/verify/PlanVerifier.h"
-#include "runtime/planner/graph/CutMiniBatch.h"
+#include "runtime/planner/divide/CutMiniBatch.h"
 #include "runtime/planner/graph/RankMemory.h"
 #include "runtime/planner/order/PipelineTimes.h"
 #include "test/runtime/executor/TinyModel.h"

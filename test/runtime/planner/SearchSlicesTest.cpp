@@ -10,6 +10,7 @@
 #include "runtime/planner/search/ChooseStrategies.h"
 #include "runtime/planner/search/SizedSteps.h"
 #include "test/runtime/plan/TinyPlans.h"
+#include "test/runtime/planner/KindCosts.h"
 
 #include <gtest/gtest.h>
 
@@ -32,37 +33,15 @@ Model modelOf(int blocks) {
   return *Model::create(std::move(manifest));
 }
 
-/// A call takes 10 us, a token 0.1 us and a pair 0.2 ns, divided among the shards. A
-/// token of the head takes `head` times as long, as with a large vocabulary.
 /// `exchange`: bytes per second between any two devices.
 CostModel costsOf(const Model &model, double head, double exchange) {
-  std::string text = formatText(
-      "cluster { nodes: 1 devices_per_node: 4 inside { latency_seconds: 1e-6 "
-      "bytes_per_second: %g } between { latency_seconds: 1e-6 "
-      "bytes_per_second: %g } }\n",
-      exchange, exchange);
-  for (const char *kind : {"embedding", "block", "head"})
-    for (int tp : {1, 2, 4})
-      for (auto [direction, factor] :
-           {std::pair("FORWARD", 1.0), {"BACKWARD", 2.0}, {"UPDATE", 0.1}}) {
-        text += formatText("entries { kind: \"%s\" tp: %d direction: %s\n",
-                           kind, tp, direction);
-        const std::string name = kind;
-        const double perToken = 1e-7 * (name == "head" ? head : 1);
-        for (int64_t tokens : {16, 256, 4096})
-          for (int64_t length : {16, 256, 4096})
-            if (length <= tokens) {
-              const int64_t pairs = tokens / length * length * (length + 1) / 2;
-              const double work =
-                  perToken * static_cast<double>(tokens) +
-                  (name == "block" ? 2e-10 : 0) * static_cast<double>(pairs);
-              text +=
-                  formatText("points { tokens: %d pairs: %d seconds: %g }\n",
-                             tokens, pairs, factor * (1e-5 + work / tp));
-            }
-        text += "}\n";
-      }
-  return *CostModel::create(model, *CostTable::parse(text, "costs"));
+  return kindCosts(model,
+                   formatText("cluster { nodes: 1 devices_per_node: 4 inside { "
+                              "latency_seconds: 1e-6 bytes_per_second: %g } "
+                              "between { latency_seconds: 1e-6 "
+                              "bytes_per_second: %g } }\n",
+                              exchange, exchange),
+                   4096, head);
 }
 
 StatusOr<std::unique_ptr<SizedSteps>> sizedOf(const CostModel &costs,

@@ -33,7 +33,7 @@ struct StageLink {
 /// Returns the links of a chain of stages whose messages take so long.
 std::vector<StageLink> chainOf(int stages, double seconds);
 
-/// What a micro-batch has of samples, for messages.
+/// Samples and tokens of a micro-batch, which error messages name.
 struct MicroBatchContents {
   int64_t firstSample = -1, lastSample = -1; ///< by number; -1: unknown
   int64_t tokens = 0;

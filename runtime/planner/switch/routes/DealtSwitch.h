@@ -44,7 +44,7 @@ struct Branch {
     double seconds;
   };
   std::vector<PortUse> ports;
-  /// What a rank does in a level.
+  /// Transfers of a rank in one level, and how many of them it sends and receives.
   struct RankUse {
     int level, rank;
     int transfers = 0, sent = 0, received = 0;

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/graph/ChooseSlices.h"
+#include "runtime/planner/divide/ChooseSlices.h"
 
 #include "runtime/base/Text.h"
 #include "runtime/plan/program/Bundles.h"
@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -23,7 +22,8 @@ namespace {
 
 /// Parts of the longest sample that slices are multiples of.
 constexpr int64_t mostUnits = 64;
-/// The same if modes are chosen within a limit of bytes.
+/// Parts of the longest sample if modes are chosen within a limit of bytes, which takes
+/// long for many units.
 constexpr int64_t mostModeUnits = 16;
 
 /// Seconds on the slowest stage, with the message behind it. Stages count as equal
@@ -80,32 +80,6 @@ private:
 
 int64_t grainOf(int64_t longest) {
   return dyna_round_rows((longest + mostUnits - 1) / mostUnits);
-}
-
-/// Puts the samples that are not longer than a bundle into bundles, longest first, each
-/// into the first one with room for it.
-void packBundles(SliceProblem &problem, int64_t bundleTokens) {
-  std::vector<int64_t> order(problem.lengths.size()), room;
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return std::pair(-problem.lengths[a], a) <
-           std::pair(-problem.lengths[b], b);
-  });
-  problem.bundles.clear();
-  for (int64_t sample : order) {
-    const int64_t length = problem.lengths[sample];
-    if (length > bundleTokens)
-      continue;
-    size_t bundle = 0;
-    while (bundle < room.size() && room[bundle] < length)
-      ++bundle;
-    if (bundle == room.size()) {
-      room.push_back(bundleTokens);
-      problem.bundles.emplace_back();
-    }
-    room[bundle] -= length;
-    problem.bundles[bundle].push_back(sample);
-  }
 }
 
 /// The problem of the micro-batches of one replica. Samples that share a micro-batch are
@@ -376,7 +350,7 @@ private:
       if (policy == SlicePolicy::Chunks)
         problem.options.grain = 1;
       else if (bundleTokens > 0)
-        packBundles(problem, bundleTokens);
+        problem.bundles = packBundles(problem.lengths, bundleTokens);
       DYNA_ASSIGN_OR_RETURN(SlicePlan plan,
                             planBy(choice, problem, times_, largest_));
       addPlan(plan, samples, lengths, replica, sliced);

@@ -31,33 +31,6 @@ cutMiniBatch(const ExecutableGraph &graph, const CostModel &costs,
              const std::vector<int64_t> &lengths, const PlanOptions &options,
              bool trains);
 
-/// Cuts micro-batches of whole samples into slices, as `options.slices` says. With `auto`
-/// they stay whole unless slices are faster by the clock of the schedule. Costs as one
-/// share of `cutMiniBatch`.
-StatusOr<std::vector<plan::MicroBatch>>
-sliceCut(const ExecutableGraph &graph, const CostModel &costs,
-         std::vector<plan::MicroBatch> whole, const PlanOptions &options,
-         bool trains);
-
-/// Micro-batches with slices. If modes were chosen together with the cut, there is one
-/// for each.
-struct SlicedCut {
-  std::vector<plan::MicroBatch> microBatches;
-  std::vector<plan::Recompute> modes;
-};
-
-/// Returns at most `most` cuts into slices that are faster than the whole micro-batches
-/// by the clock of the schedule, with messages; the fastest first. The simulator may find
-/// otherwise. Returns nothing if there is one stage, or nothing can be sliced.
-///
-/// If the planner chooses recomputation within limits, one more cut is the last. It has
-/// a mode for each slice, chosen together with the cut. Its bytes fit under 1F1B, or
-/// under the schedule if that does not go by memory. Times do not look at memory then.
-StatusOr<std::vector<SlicedCut>>
-fasterSlices(const ExecutableGraph &graph, const CostModel &costs,
-             const std::vector<plan::MicroBatch> &whole,
-             const PlanOptions &options, bool trains, size_t most);
-
 /// Tokens of the longest sample that `options` and the model allow.
 int64_t longestSample(const Model &model, const PlanOptions &options);
 

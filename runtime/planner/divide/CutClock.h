@@ -1,0 +1,75 @@
+//===- CutClock.h - Times cuts of a mini-batch ------------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Choices among cuts of a mini-batch, into micro-batches or slices, compare seconds of
+// the schedule in the memory of each rank.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_PLANNER_CUTCLOCK_H
+#define DYNA_RUNTIME_PLANNER_CUTCLOCK_H
+
+#include "runtime/cost/CostModel.h"
+#include "runtime/plan/graph/ExecutableGraph.h"
+#include "runtime/planner/divide/ChooseSlices.h"
+#include "runtime/planner/estimate/StageTables.h"
+#include "runtime/planner/order/schedules/PipelineProblem.h"
+#include "runtime/planner/request/PlanOptions.h"
+
+#include <utility>
+#include <vector>
+
+namespace dyna {
+
+/// First: true if a replica's memory does not fit the order that is asked for. Second:
+/// seconds of the slowest replica, infinite if one fits no order.
+using CutTime = std::pair<bool, double>;
+
+class CutClock {
+public:
+  /// All arguments must outlive the clock. Messages take no time at first.
+  CutClock(const ExecutableGraph &graph, const CostModel &costs,
+           const StageTables &tables, const PlanOptions &options, bool trains)
+      : graph_(graph), costs_(costs), tables_(tables), options_(options),
+        trains_(trains) {}
+
+  /// From now on messages between stages take time.
+  void countMessages() { countsMessages_ = true; }
+  /// From now on ranks count as without limits.
+  void ignoreMemory() { ignoresMemory_ = true; }
+
+  int stages() const { return graph_.stages(); }
+  /// Returns true if ranks have limits of bytes, which cuts have to fit.
+  bool isLimited() const;
+  /// Returns costs of slices by the same tables. The clock must outlive them.
+  SliceTimes sliceTimes() const { return sliceTimes(tables_, options_); }
+  /// Returns costs of slices by other tables, which are those of `options`.
+  SliceTimes sliceTimes(const StageTables &tables,
+                        const PlanOptions &options) const;
+
+  /// Returns the time of the slowest replica, or of the one that is given. With `searched`
+  /// it is that of the best simple order of a schedule that searches. O(micro-batches *
+  /// stages), times the simple orders.
+  CutTime timeOf(const MicroBatches &cut, bool searched,
+                 int replica = -1) const;
+  /// Returns what stages take with micro-batches of one replica, without their bytes.
+  PipelineProblem pipelineOf(const plan::Plan &plan,
+                             const std::vector<int> &own) const;
+
+private:
+  CutTime timeOfSearched(PipelineProblem pipeline) const;
+  CutTime timeOfReplica(PipelineProblem pipeline) const;
+
+  const ExecutableGraph &graph_;
+  const CostModel &costs_;
+  const StageTables &tables_;
+  const PlanOptions &options_;
+  const bool trains_;
+  bool countsMessages_ = false;
+  bool ignoresMemory_ = false;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_PLANNER_CUTCLOCK_H

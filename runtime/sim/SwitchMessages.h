@@ -60,29 +60,25 @@ public:
   /// Appends to `result`, which must outlive this object.
   MessageJoiner(int ranks, SwitchMessages &result);
 
-  /// Begins a bucket of about so many transfers.
-  void begin(size_t transfers);
+  /// Begins a bucket.
+  void begin();
+  /// Adds a transfer. O(1).
   void add(int from, int to, int64_t bytes, SwitchPlace source,
            SwitchPlace target);
   /// Ends the bucket. `after` is the number, in the result, of the bucket whose data it
-  /// hands on; -1: none. O(transfers).
+  /// hands on; -1: none. O(messages).
   void end(int after);
 
 private:
-  struct Transfer {
-    int to;
-    int next; ///< a transfer of the same sender before it; -1: none
-    int64_t bytes;
-  };
   SwitchMessages::Part &partOf(int rank);
-  void joinSender(int from);
 
   SwitchMessages &result_;
   size_t firstPart_ = 0;
-  std::vector<int> parts_;          ///< of the bucket, by rank; -1: none
-  std::vector<int> heads_;          ///< last transfer of each sender
-  std::vector<Transfer> transfers_; ///< of the bucket, between two ranks
-  std::vector<int64_t> message_;    ///< last message to each receiver
+  int64_t firstMessage_ = 0;
+  std::vector<int> parts_; ///< of the bucket, by rank; -1: none
+  /// By sender, once it has sent anything, and receiver: their last message. Those
+  /// before the first of the bucket are of earlier ones.
+  std::vector<std::vector<int64_t>> message_;
 };
 
 /// Decides how transfers become messages.

@@ -24,6 +24,9 @@ constexpr double kWorthOfDetours = 0.98;
 /// What takes no more than so many times the bound is not looked at again.
 constexpr double kNearBound = 1.05;
 
+/// Buckets that hand something on stand behind so many others, at most.
+constexpr int kMostBehind = 64;
+
 /// Ports that take no time are all alike.
 SwitchNetwork withRates(SwitchNetwork network) {
   if (network.betweenRate <= 0)
@@ -69,17 +72,26 @@ TimedSwitch withFewWaits(switches::DealtSwitch dealt,
       std::any_of(messages.buckets.begin(), messages.buckets.end(), isHandedOn);
   double shortest = std::numeric_limits<double>::infinity();
   std::vector<int> best;
-  for (int by : {1, 4, 8, 2, 16, 32, 64}) {
+  // Returns false if so many make it no shorter.
+  auto tryBy = [&](int by) {
     std::vector<int> order = handOnLater(messages, by);
     const double seconds =
         secondsOf(messages, order, ports, options.bytesUnderWay);
-    if (seconds < shortest) {
+    const bool isShorter = seconds < shortest;
+    if (isShorter) {
       shortest = seconds;
       best = std::move(order);
     }
-    if (!handsOn || shortest <= kNearBound * bound)
-      break;
-  }
+    return isShorter;
+  };
+  tryBy(1);
+  auto goesOn = [&] { return handsOn && shortest > kNearBound * bound; };
+  // Ports wait less at first, and then longer for the end.
+  int most = 0;
+  for (int by = 4; by <= kMostBehind && goesOn() && tryBy(by); by *= 2)
+    most = by;
+  if (most <= 4 && goesOn())
+    tryBy(2);
   return {std::move(dealt), std::move(best), shortest};
 }
 
@@ -88,21 +100,21 @@ TimedSwitch withFewWaits(switches::DealtSwitch dealt,
 StatusOr<SwitchPlan> orAlgorithm1(const std::vector<SwitchTensor> &tensors,
                                   const SwitchNetwork &ports,
                                   const SwitchOptions &options, double bound,
-                                  const TimedSwitch &timed) {
+                                  TimedSwitch timed) {
   if (timed.seconds <= bound)
-    return timed.dealt.plan(timed.order);
+    return std::move(timed.dealt).plan(timed.order);
   DYNA_ASSIGN_OR_RETURN(const double least,
                         secondsOfAlgorithm1(tensors, ports));
   // Limits and latencies only add to that.
   if (least >= timed.seconds)
-    return timed.dealt.plan(timed.order);
+    return std::move(timed.dealt).plan(timed.order);
   DYNA_ASSIGN_OR_RETURN(const SwitchMessages messages,
                         messagesOfAlgorithm1(tensors, ports, options));
   const double seconds = secondsOf(messages, handOnLater(messages, 1), ports,
                                    options.bytesUnderWay);
   if (seconds < timed.seconds)
     return planAlgorithm1(tensors, ports, options);
-  return timed.dealt.plan(timed.order);
+  return std::move(timed.dealt).plan(timed.order);
 }
 
 /// With detours, where these are worth it, or without.
@@ -136,19 +148,32 @@ TimedSwitch dealWays(const std::vector<SwitchTensor> &tensors,
   return near.seconds <= far.seconds ? std::move(near) : std::move(far);
 }
 
+Status checkTensors(const std::vector<SwitchTensor> &tensors, int ranks) {
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  for (const SwitchTensor &tensor : tensors)
+    for (const auto *boxes : {&tensor.from, &tensor.to})
+      for (const auto &[rank, box] : *boxes) {
+        if (rank < 0 || rank >= ranks)
+          return Status::invalidArgument(
+              formatText("switch: a tensor lies on rank %d, but the network "
+                         "has %d ranks",
+                         rank, ranks));
+        for (size_t dim = 0; dim < box.begin.size(); ++dim)
+          if (box.begin[dim] > most - box.size[dim])
+            return Status::invalidArgument(formatText(
+                "switch: %s of a tensor ends behind row or column %d, which "
+                "is the last one that a switch can move",
+                box.describe(), most));
+      }
+  return Status::ok();
+}
+
 } // namespace
 
 StatusOr<SwitchPlan> planSwitch(const std::vector<SwitchTensor> &tensors,
                                 const SwitchNetwork &network,
                                 const SwitchOptions &options) {
-  for (const SwitchTensor &tensor : tensors)
-    for (const auto *boxes : {&tensor.from, &tensor.to})
-      for (const RankBox &one : *boxes)
-        if (one.rank < 0 || one.rank >= network.ranks)
-          return Status::invalidArgument(
-              formatText("switch: a tensor lies on rank %d, but the network "
-                         "has %d ranks",
-                         one.rank, network.ranks));
+  DYNA_RETURN_IF_ERROR(checkTensors(tensors, network.ranks));
   DYNA_ASSIGN_OR_RETURN(switches::Lots lots,
                         switches::findLots(tensors, options.smallestPiece));
   const SwitchNetwork ports = withRates(network);

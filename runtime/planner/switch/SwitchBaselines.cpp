@@ -185,7 +185,7 @@ messagesOfAlgorithm1(const std::vector<SwitchTensor> &tensors,
   for (const std::vector<Sent> &bucket : sent) {
     if (bucket.empty())
       continue;
-    joiner.begin(bucket.size());
+    joiner.begin();
     for (const Sent &one : bucket)
       joiner.add(one.from, one.to, one.bytes, SwitchPlace::Old,
                  SwitchPlace::New);

@@ -114,10 +114,10 @@ TEST(SwitchPairs, MessagesAreThoseOfThePlan) {
     ASSERT_TRUE(lots.isOk());
     const auto routes = switches::findRoutes(lots->lots, one.network,
                                              switches::RouteSettings());
-    const switches::DealtSwitch dealt = switches::dealRoutes(
+    switches::DealtSwitch dealt = switches::dealRoutes(
         one.tensors, *lots, routes.lots, one.network, options);
-    const SwitchPlan plan = dealt.plan();
     const SwitchMessages messages = dealt.messages();
+    const SwitchPlan plan = std::move(dealt).plan();
     ASSERT_EQ(messages.buckets.size(), plan.buckets.size());
     std::vector<int> order(plan.buckets.size());
     std::iota(order.begin(), order.end(), 0);

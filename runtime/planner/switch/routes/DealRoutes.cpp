@@ -30,39 +30,40 @@ class Pace {
 public:
   Pace(const std::vector<Lot> &lots, const std::vector<LotRoutes> &routes,
        const SwitchNetwork &network)
-      : whole_(network), dealt_(network) {
+      : ports_(static_cast<size_t>(kPorts) * network.ranks) {
     for (size_t lot = 0; lot < lots.size(); ++lot)
-      for (const auto &share : routes[lot].shares) {
-        const double bytes = static_cast<double>(lots[lot].bytes) * share.part;
-        for (const Hop &hop : share.route)
-          whole_.add(hop.from, hop.to, bytes);
-        total_ += bytes;
-      }
+      for (const auto &share : routes[lot].shares)
+        total_ += static_cast<double>(lots[lot].bytes) * share.part;
   }
 
-  /// Seconds by which the hastiest port of a way is ahead.
-  double ahead(const Route &route, const SwitchNetwork &network) const {
+  /// Counts what will go over a branch.
+  void expect(Range<Branch::PortUse> branch, double bytes) {
+    for (const Branch::PortUse &use : branch)
+      ports_[use.port].whole += bytes * use.seconds;
+  }
+
+  /// Seconds by which the hastiest port of a branch is ahead.
+  double ahead(Range<Branch::PortUse> branch) const {
     const double progress = done_ / std::max(total_, 1.0);
     double most = -std::numeric_limits<double>::infinity();
-    for (const Hop &hop : route) {
-      const bool isInside = network.nodeOf(hop.from) == network.nodeOf(hop.to);
-      const Port out = isInside ? Port::InsideOut : Port::NetworkOut;
-      const Port in = isInside ? Port::InsideIn : Port::NetworkIn;
-      most = std::max(
-          {most, dealt_.at(out, hop.from) - progress * whole_.at(out, hop.from),
-           dealt_.at(in, hop.to) - progress * whole_.at(in, hop.to)});
+    for (const Branch::PortUse &use : branch) {
+      const PortPace &port = ports_[use.port];
+      most = std::max(most, port.dealt - progress * port.whole);
     }
     return most;
   }
 
-  void add(const Route &route, double bytes) {
-    for (const Hop &hop : route)
-      dealt_.add(hop.from, hop.to, bytes);
+  void add(Range<Branch::PortUse> branch, double bytes) {
+    for (const Branch::PortUse &use : branch)
+      ports_[use.port].dealt += bytes * use.seconds;
     done_ += bytes;
   }
 
 private:
-  PortLoads whole_, dealt_;
+  struct PortPace {
+    double whole = 0, dealt = 0; ///< seconds
+  };
+  std::vector<PortPace> ports_;
   double total_ = 0, done_ = 0; ///< bytes
 };
 
@@ -155,6 +156,8 @@ private:
     for (const auto &share : routes.shares) {
       LotBranches::Way way = {
           dealt_.addBranch(branchOf(lot, share.route, network_)), {}};
+      pace_.expect(dealt_.portsOf(way.whole),
+                   static_cast<double>(lot.bytes) * share.part);
       // Whose hops a rank's hops follow; routes name senders before receivers.
       std::map<int, size_t> partOf;
       std::vector<Route> parts;
@@ -226,7 +229,7 @@ private:
     return ranks;
   }
 
-  int64_t bytesOf(int tensor, const Box &box) const {
+  int64_t bytesOf(int tensor, const MatrixBox &box) const {
     return box.volume() * tensors_[tensor].elementBytes;
   }
 
@@ -274,7 +277,7 @@ private:
               std::max<int64_t>(1, options_.bucketBytes),
           1, end - begin);
       for (int64_t part = 0; part < parts; ++part) {
-        Box box = cell.box;
+        MatrixBox box = cell.box;
         const int64_t first = (end - begin) * part / parts;
         box.begin[dim] += begin + first;
         box.size[dim] = (end - begin) * (part + 1) / parts - first;
@@ -286,6 +289,7 @@ private:
   /// Of the ways that are behind their part the one whose ports are, too.
   size_t nextWay(int lot, double bytes) {
     const auto &shares = routes_[lot].shares;
+    const std::vector<LotBranches::Way> &ways = branches_[lot].ways;
     std::vector<double> &behind = behind_[lot];
     size_t best = shares.size();
     double least = 0;
@@ -293,12 +297,12 @@ private:
       behind[i] += bytes * shares[i].part;
       if (behind[i] < bytes * shares[i].part / 2)
         continue;
-      double ahead = pace_.ahead(shares[i].route, network_);
+      const double ahead = pace_.ahead(dealt_.portsOf(ways[i].whole));
       if (best == shares.size() || ahead < least)
         best = i, least = ahead;
     }
     behind[best] -= bytes;
-    pace_.add(shares[best].route, bytes);
+    pace_.add(dealt_.portsOf(ways[best].whole), bytes);
     return best;
   }
 
@@ -312,7 +316,7 @@ private:
 
   /// Sends a piece on one of the ways of its lot. If the piece is due in several groups,
   /// its branches are dealt one by one: then ranks can send it to one node after another.
-  void sendPiece(int tensor, int lot, size_t number, const Box &box) {
+  void sendPiece(int tensor, int lot, size_t number, const MatrixBox &box) {
     const LotBranches::Way &way = branches_[lot].ways[number];
     auto [begin, end] =
         progressOf(lot, static_cast<double>(bytesOf(tensor, box)));

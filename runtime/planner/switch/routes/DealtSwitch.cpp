@@ -98,22 +98,29 @@ DealtSwitch::DealtSwitch(const std::vector<SwitchTensor> &tensors,
     : tensors_(tensors), network_(network), limits_(limits),
       count_(static_cast<size_t>(groups)) {}
 
-int DealtSwitch::addBranch(Branch branch) {
-  branches_.push_back(std::move(branch));
-  return static_cast<int>(branches_.size()) - 1;
+int DealtSwitch::addBranch(const Branch &branch) {
+  const auto first = static_cast<uint32_t>(steps_.size());
+  for (size_t end : branch.levels)
+    levels_.push_back(first + static_cast<uint32_t>(end));
+  steps_.insert(steps_.end(), branch.steps.begin(), branch.steps.end());
+  ports_.insert(ports_.end(), branch.ports.begin(), branch.ports.end());
+  ranks_.insert(ranks_.end(), branch.ranks.begin(), branch.ranks.end());
+  ends_.push_back({static_cast<uint32_t>(steps_.size()),
+                   static_cast<uint32_t>(levels_.size()),
+                   static_cast<uint32_t>(ports_.size()),
+                   static_cast<uint32_t>(ranks_.size())});
+  return static_cast<int>(ends_.size()) - 2;
 }
 
-void DealtSwitch::add(int tensor, int number, const MatrixBox &box,
+void DealtSwitch::add(int tensor, int branch, const MatrixBox &box,
                       double begin, double end) {
-  const Branch &branch = branches_[static_cast<size_t>(number)];
-  const Piece piece = {tensor, number, box};
-  const int64_t bytes = bytesOf(piece);
+  const int64_t bytes = bytesOf(tensor, box);
   const auto groupAt = [&](double part) {
     return std::min(count_ - 1,
                     static_cast<size_t>(part * static_cast<double>(count_)));
   };
   size_t first = groupAt(begin), last = std::max(groupAt(end), first);
-  for (const Branch::RankUse &use : branch.ranks) {
+  for (const Branch::RankUse &use : ranksOf(branch)) {
     first = std::max(first, room(use.level, use.rank, false));
     first = std::max(first, room(use.level, use.rank, true));
   }
@@ -128,8 +135,7 @@ void DealtSwitch::add(int tensor, int number, const MatrixBox &box,
   }
   while (!tryGroup(best, branch, bytes))
     ++best;
-  group(best).pieces.push_back(piece);
-  transfers_ += static_cast<int64_t>(branch.steps.size());
+  put(best, branch, tensor, box);
 }
 
 DealtSwitch::Group &DealtSwitch::group(size_t index) {
@@ -142,12 +148,11 @@ DealtSwitch::Group &DealtSwitch::group(size_t index) {
 }
 
 /// Returns the seconds of the busiest port of the branch with the piece.
-double DealtSwitch::busiest(size_t index, const Branch &branch,
-                            double bytes) const {
+double DealtSwitch::busiest(size_t index, int branch, double bytes) const {
   double most = 0;
   const bool isEmpty =
       index >= groups_.size() || groups_[index].seconds.empty();
-  for (const Branch::PortUse &use : branch.ports)
+  for (const Branch::PortUse &use : portsOf(branch))
     most = std::max(most, bytes * use.seconds +
                               (isEmpty ? 0 : groups_[index].seconds[use.port]));
   return most;
@@ -155,12 +160,13 @@ double DealtSwitch::busiest(size_t index, const Branch &branch,
 
 /// Takes the room of a piece in a group, or returns false if there is none. Alone a
 /// piece may be larger than the limits, at each of its ranks and in each direction.
-bool DealtSwitch::tryGroup(size_t index, const Branch &branch, int64_t bytes) {
+bool DealtSwitch::tryGroup(size_t index, int branch, int64_t bytes) {
   Group &into = group(index);
-  if (into.levels.size() < branch.levels.size())
-    into.levels.resize(branch.levels.size());
+  const size_t levels = ends_[branch + 1].levels - ends_[branch].levels;
+  if (into.levels.size() < levels)
+    into.levels.resize(levels);
   bool fits = true;
-  for (const Branch::RankUse &use : branch.ranks) {
+  for (const Branch::RankUse &use : ranksOf(branch)) {
     Level &level = into.levels[use.level];
     if (level.used.empty())
       level.used.resize(static_cast<size_t>(network_.ranks));
@@ -185,19 +191,37 @@ bool DealtSwitch::tryGroup(size_t index, const Branch &branch, int64_t bytes) {
   }
   if (!fits)
     return false;
-  for (const Branch::RankUse &use : branch.ranks) {
+  for (const Branch::RankUse &use : ranksOf(branch)) {
     Use &now = into.levels[use.level].used[use.rank];
     now.transfers += use.transfers;
     now.sent += use.sent * bytes;
     now.received += use.received * bytes;
   }
-  for (const Branch::PortUse &use : branch.ports)
+  for (const Branch::PortUse &use : portsOf(branch))
     into.seconds[use.port] +=
         static_cast<float>(static_cast<double>(bytes) * use.seconds);
-  for (size_t level = 0; level < branch.levels.size(); ++level)
-    into.levels[level].transfers +=
-        branch.levels[level] - (level > 0 ? branch.levels[level - 1] : 0);
   return true;
+}
+
+/// Puts a piece into each of its levels in a group that has room.
+void DealtSwitch::put(size_t index, int branch, int tensor,
+                      const MatrixBox &box) {
+  uint32_t step = ends_[branch].steps;
+  uint32_t number = ends_[branch].levels;
+  for (Level &level : groups_[index].levels) {
+    if (number == ends_[branch + 1].levels)
+      break;
+    const uint32_t end = levels_[number++];
+    level.pieces.push_back(
+        {{static_cast<int32_t>(box.begin[0]),
+          static_cast<int32_t>(box.begin[1])},
+         {static_cast<int32_t>(box.size[0]), static_cast<int32_t>(box.size[1])},
+         tensor,
+         step,
+         end});
+    level.transfers += end - step;
+    step = end;
+  }
 }
 
 size_t &DealtSwitch::room(int level, int rank, bool isIn) {
@@ -228,27 +252,27 @@ std::vector<DealtSwitch::Bucket> DealtSwitch::buckets() const {
 }
 
 SwitchMessages DealtSwitch::messages() const {
+  const std::vector<Bucket> all = buckets();
+  size_t transfers = 0;
+  for (const Bucket &bucket : all)
+    transfers += groups_[bucket.group].levels[bucket.level].transfers;
   SwitchMessages result;
+  result.messages.reserve(transfers);
   MessageJoiner joiner(network_.ranks, result);
-  for (const Bucket &bucket : buckets()) {
-    joiner.begin(groups_[bucket.group].levels[bucket.level].transfers);
-    for (const Piece &piece : groups_[bucket.group].pieces) {
-      const Branch &branch = branches_[static_cast<size_t>(piece.branch)];
-      if (bucket.level >= branch.levels.size())
-        continue;
-      const int64_t bytes = bytesOf(piece);
-      for (size_t i = bucket.level > 0 ? branch.levels[bucket.level - 1] : 0;
-           i < branch.levels[bucket.level]; ++i) {
-        const Branch::Step &step = branch.steps[i];
+  for (const Bucket &bucket : all) {
+    joiner.begin();
+    for (const Piece &piece :
+         groups_[bucket.group].levels[bucket.level].pieces) {
+      const int64_t bytes = bytesOf(piece.tensor, boxOf(piece));
+      for (const Branch::Step &step : stepsOf(piece))
         joiner.add(step.from, step.to, bytes, step.source, step.target);
-      }
     }
     joiner.end(bucket.after);
   }
   return result;
 }
 
-SwitchPlan DealtSwitch::plan(const std::vector<int> &order) const {
+SwitchPlan DealtSwitch::plan(const std::vector<int> &order) && {
   const std::vector<Bucket> all = buckets();
   std::vector<int> sequence = order;
   if (sequence.empty()) {
@@ -263,19 +287,13 @@ SwitchPlan DealtSwitch::plan(const std::vector<int> &order) const {
     const Bucket &bucket = all[sequence[at]];
     SwitchBucket &into = result.buckets[at];
     into.after = bucket.after < 0 ? -1 : place[bucket.after];
-    into.transfers.reserve(
-        groups_[bucket.group].levels[bucket.level].transfers);
-    for (const Piece &piece : groups_[bucket.group].pieces) {
-      const Branch &branch = branches_[static_cast<size_t>(piece.branch)];
-      if (bucket.level >= branch.levels.size())
-        continue;
-      for (size_t i = bucket.level > 0 ? branch.levels[bucket.level - 1] : 0;
-           i < branch.levels[bucket.level]; ++i) {
-        const Branch::Step &step = branch.steps[i];
+    Level &level = groups_[bucket.group].levels[bucket.level];
+    into.transfers.reserve(level.transfers);
+    for (const Piece &piece : level.pieces)
+      for (const Branch::Step &step : stepsOf(piece))
         into.transfers.push_back({piece.tensor, step.from, step.to, step.source,
-                                  step.target, piece.box});
-      }
-    }
+                                  step.target, boxOf(piece)});
+    level = Level();
   }
   return result;
 }

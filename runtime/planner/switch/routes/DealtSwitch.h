@@ -43,7 +43,7 @@ struct Branch {
     size_t port;
     double seconds;
   };
-  std::vector<PortUse> ports;
+  std::vector<PortUse> ports; ///< each once
   /// Transfers of a rank in one level, and how many of them it sends and receives.
   struct RankUse {
     int level, rank;
@@ -58,44 +58,58 @@ Branch branchOf(const Lot &lot, const Route &hops,
 /// Returns the branch of copies that stay on these ranks.
 Branch stayOn(const std::vector<int> &ranks);
 
+/// A part of a list.
+template <typename T> struct Range {
+  const T *first, *last;
+  const T *begin() const { return first; }
+  const T *end() const { return last; }
+};
+
 class DealtSwitch {
 public:
   /// `groups` is at least 1; more are added if they do not suffice. `tensors` and
-  /// `network` must outlive this object.
+  /// `network` must outlive this object. Tensors have fewer than 2^31 rows and columns.
   DealtSwitch(const std::vector<SwitchTensor> &tensors,
               const SwitchNetwork &network, const SwitchOptions &limits,
               int64_t groups);
 
   /// Returns the number of the branch.
-  int addBranch(Branch branch);
+  int addBranch(const Branch &branch);
+  /// Returns the ports of a branch. Valid until a branch is added.
+  Range<Branch::PortUse> portsOf(int branch) const {
+    return {ports_.data() + ends_[branch].ports,
+            ports_.data() + ends_[branch + 1].ports};
+  }
   /// Puts a piece into the group, of those between two parts of the switch (0 to 1),
   /// in which its busiest port is least busy, or else into the next one with room.
   /// O(groups between, at most 16, * ports and ranks of the branch).
   void add(int tensor, int branch, const MatrixBox &box, double begin,
            double end);
   int64_t groups() const { return static_cast<int64_t>(count_); }
-  int64_t transfers() const { return transfers_; }
 
   /// Returns the messages of the plan in the order of `plan({})`. O(transfers +
   /// buckets * ranks).
   SwitchMessages messages() const;
-  /// Returns the plan with its buckets in this order; empty: group by group.
-  SwitchPlan plan(const std::vector<int> &order = {}) const;
+  /// Returns the plan with its buckets in this order; empty: group by group. Gives up
+  /// the pieces, so that they and their transfers are not in memory at one time.
+  SwitchPlan plan(const std::vector<int> &order = {}) &&;
 
 private:
+  /// A piece in one level of its branch.
   struct Piece {
-    int tensor, branch;
-    MatrixBox box;
+    std::array<int32_t, 2> begin, size; ///< of its box
+    int tensor;
+    uint32_t firstStep, endStep; ///< in `steps_`
   };
   struct Use {
     int64_t sent = 0, received = 0, transfers = 0;
   };
   struct Level {
+    std::vector<Piece> pieces;
     size_t transfers = 0;
     std::vector<Use> used; ///< by rank
   };
   struct Group {
-    std::vector<Piece> pieces;
     std::vector<Level> levels;
     std::vector<float> seconds; ///< by port
   };
@@ -103,25 +117,44 @@ private:
     size_t group, level;
     int after;
   };
+  /// Ends of a branch in the lists below, which begin where the one before it ends.
+  struct Ends {
+    uint32_t steps = 0, levels = 0, ports = 0, ranks = 0;
+  };
 
   Group &group(size_t index);
-  double busiest(size_t group, const Branch &branch, double bytes) const;
-  bool tryGroup(size_t index, const Branch &branch, int64_t bytes);
+  double busiest(size_t group, int branch, double bytes) const;
+  bool tryGroup(size_t index, int branch, int64_t bytes);
+  void put(size_t index, int branch, int tensor, const MatrixBox &box);
   /// First group of a rank in a level that is not nearly full.
   size_t &room(int level, int rank, bool isIn);
   std::vector<Bucket> buckets() const;
-  int64_t bytesOf(const Piece &piece) const {
-    return piece.box.volume() * tensors_[piece.tensor].elementBytes;
+  Range<Branch::RankUse> ranksOf(int branch) const {
+    return {ranks_.data() + ends_[branch].ranks,
+            ranks_.data() + ends_[branch + 1].ranks};
+  }
+  static MatrixBox boxOf(const Piece &piece) {
+    return {{piece.begin[0], piece.begin[1]}, {piece.size[0], piece.size[1]}};
+  }
+  Range<Branch::Step> stepsOf(const Piece &piece) const {
+    return {steps_.data() + piece.firstStep, steps_.data() + piece.endStep};
+  }
+  int64_t bytesOf(int tensor, const MatrixBox &box) const {
+    return box.volume() * tensors_[tensor].elementBytes;
   }
 
   const std::vector<SwitchTensor> &tensors_;
   const SwitchNetwork &network_;
   const SwitchOptions limits_;
   const size_t count_;
-  std::vector<Branch> branches_;
+  // Branches, one after another: pieces are of many, in turns.
+  std::vector<Ends> ends_{1};
+  std::vector<Branch::Step> steps_;
+  std::vector<uint32_t> levels_; ///< end of each level in `steps_`
+  std::vector<Branch::PortUse> ports_;
+  std::vector<Branch::RankUse> ranks_;
   std::vector<Group> groups_;
   std::vector<size_t> room_;
-  int64_t transfers_ = 0;
 };
 
 } // namespace dyna::switches

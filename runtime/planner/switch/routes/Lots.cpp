@@ -173,8 +173,9 @@ public:
         size_t end = c + 1;
         while (end < width_ && fields_[r * width_ + end] == kind)
           ++end;
-        Box box = {{rows_[r], columns_[c]},
-                   {rows_[r + 1] - rows_[r], columns_[end] - columns_[c]}};
+        MatrixBox box = {
+            {rows_[r], columns_[c]},
+            {rows_[r + 1] - rows_[r], columns_[end] - columns_[c]}};
         if (int upper = above[c]; lot >= 0 && upper >= 0 &&
                                   fields_[(r - 1) * width_ + c] == kind &&
                                   cells[upper].box.begin[1] == box.begin[1] &&
@@ -183,7 +184,7 @@ public:
           row[c] = upper;
         } else if (lot >= 0) {
           row[c] = static_cast<int>(cells.size());
-          cells.push_back({std::move(box), lot});
+          cells.push_back({box, lot});
         }
         c = end;
       }
@@ -256,7 +257,8 @@ Lot makeLot(std::vector<int> holders, std::vector<int> needers,
 
 } // namespace
 
-int64_t mostPieces(const Box &box, int64_t elementBytes, int64_t smallest) {
+int64_t mostPieces(const MatrixBox &box, int64_t elementBytes,
+                   int64_t smallest) {
   const int64_t lines = box.size[0] > 1 ? box.size[0] : box.size[1];
   const int64_t bytes = box.volume() * elementBytes;
   return std::clamp<int64_t>(bytes / std::max<int64_t>(smallest, 1), 1,

@@ -39,7 +39,7 @@ struct Lot {
 };
 
 struct Cell {
-  Box box;
+  MatrixBox box;
   int lot = -1;
 };
 
@@ -59,7 +59,8 @@ constexpr int64_t kMostPieces = 16;
 
 /// Into how many pieces of at least so many bytes a box can be cut, along rows or
 /// else along columns.
-int64_t mostPieces(const Box &box, int64_t elementBytes, int64_t smallest);
+int64_t mostPieces(const MatrixBox &box, int64_t elementBytes,
+                   int64_t smallest);
 
 /// `smallestPiece` is in bytes. Fails with the first box that nobody has. Cells
 /// that nobody needs are left out. O(boxes + cells of a class times the boxes

@@ -74,7 +74,7 @@ struct SingleSpace {
   /// Degrees that are simulated in any case.
   size_t mostShown = 10;
   size_t mostRefined =
-      3; ///< strategies of different degrees that part 3 changes
+      5; ///< strategies of different degrees that part 3 changes
   size_t mostFinal = 10; ///< strategies of part 4
   bool isExhaustive = false;
 };
@@ -118,7 +118,7 @@ constexpr double mostAbovePredicted = 1.01;
 /// times the shortest.
 constexpr double mostAboveFinal = 1.05;
 /// Other choices are searched for strategies within so many times the best.
-constexpr double mostAboveRefined = 1.05;
+constexpr double mostAboveRefined = 1.08;
 
 /// The word of `--slices` for whole samples.
 constexpr const char *noSlices = "none";

@@ -103,6 +103,27 @@ TEST(SearchSinglesTest, OnlyNearStrategiesAreFinalists) {
   EXPECT_EQ(found.fitting[2].steps, 1);
 }
 
+// Two degrees, each with sp and without, are ahead of the one that is the fastest with
+// another kind of micro-batches. GPT of 2.7 B on 16 V100 was such a case.
+TEST(SearchSinglesTest, FiveDegreesHaveOtherMicroBatches) {
+  SingleSpace space;
+  space.searchesSizes = false;
+  auto seconds = [](const PlanRequest &request, int64_t) {
+    const Strategy &strategy = request.strategy;
+    if (strategy.dp == 8)
+      return request.microBatches == "tokens" ? 0.96 : 1.06;
+    return 1 + 0.01 * (strategy.pp > 1) + 0.02 * strategy.sp;
+  };
+  const FoundSingles found = search(
+      {estimateOf("dp=4,tp=2", 1), estimateOf("dp=4,tp=2,sp=1", 1.02),
+       estimateOf("dp=2,tp=2,pp=2", 1.01),
+       estimateOf("dp=2,tp=2,pp=2,sp=1", 1.03), estimateOf("dp=8", 1.06)},
+      space, seconds);
+  ASSERT_FALSE(found.fitting.empty());
+  EXPECT_EQ(found.fitting[0].request.strategy.dp, 8);
+  EXPECT_EQ(found.fitting[0].request.microBatches, "tokens");
+}
+
 // Calls of tp=4 cost so much that only large micro-batches are fast.
 TEST(SearchSinglesTest, LargerMicroBatchesOfOtherDegreesAreEstimated) {
   auto seconds = [](const PlanRequest &request, int64_t) {

@@ -8,8 +8,8 @@ All runs train in f32 on documents of 8,192 tokens, one thread a rank. One JSON 
 the trace. `tokens_ratio` is the sliced run's tokens per processor second over the whole run's: of medians, and of the
 shortest steps, which other programs slowed least. `attention` is a model whose time is nearly all in attention, `step`
 one of width 768.
-`two`: pp=2, one and two documents a step, seconds of steps by the clock, in turn. `speedup` is the ratio of the shortest
-steps. `core_wait` is the part of the step in which ranks had no core: steps with a large one say little. `over_simulated`
+`two`: pp=2, one and two documents a step, seconds of steps by the clock, in turn: whole, in 8 slices under 1F1B, and as
+`auto` plans them. `speedup` is the ratio of the shortest steps. `core_wait` is the part of the step in which ranks had no core: steps with a large one say little. `over_simulated`
 is the time of the shortest step over what the simulator predicted with costs that the same machine was profiled for.
 `on_own_cores` says the same of a busy machine: the instructions of each rank in their order, with the processor time that
 they took, begin when what they wait for has ended. It leaves out messages.
@@ -127,15 +127,16 @@ class Bench:
         subprocess.run([binary, "--profile", costs, "--profile-seconds=20", "--threads=2", "--strategy=pp=2",
                         f"--tokens-per-micro-batch={TOKENS}"], check=True, stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL)
+        ways = {"none": ("--pipeline=1f1b",), str(SLICES): ("--pipeline=1f1b",), "auto": ()}
         for documents, must_be in ((1, 1.5), (2, 1.25)):
             best, alone = {}, {}
             trace = self.folder / "two.trace"
             for _ in range(self.args.repeats):
-                for slices in ("none", str(SLICES)):
+                for slices, flags in ways.items():
                     metrics = self.folder / "two.jsonl"
                     metrics.unlink(missing_ok=True)
                     subprocess.run([str(word) for word in self.command(
-                        binary, 3, documents, "--strategy=pp=2,layers=3+3", "--pipeline=1f1b", f"--slices={slices}",
+                        binary, 3, documents, "--strategy=pp=2,layers=3+3", f"--slices={slices}", *flags,
                         f"--costs={costs}", f"--metrics={metrics}", f"--trace={trace}")], check=True,
                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                     seconds = on_own_cores(json.loads(trace.read_text())["traceEvents"])
@@ -143,13 +144,16 @@ class Bench:
                     for line in map(json.loads, metrics.read_text().splitlines()[1:]):
                         if "step" in line and (slices not in best or line["seconds"] < best[slices]["seconds"]):
                             best[slices] = line
-            whole, sliced = best["none"], best[str(SLICES)]
-            emit(what="slices.two", documents=documents, slices=SLICES,
-                 whole_seconds=round(whole["seconds"], 3), sliced_seconds=round(sliced["seconds"], 3),
-                 speedup=round(whole["seconds"] / sliced["seconds"], 3), must_be=must_be,
-                 on_own_cores=[round(seconds, 3) for seconds in alone.values()],
-                 on_own_cores_speedup=round(alone["none"] / alone[str(SLICES)], 3),
-                 simulated_speedup=round(whole["predicted_seconds"] / sliced["predicted_seconds"], 3),
+
+            def over_whole(seconds):
+                return {name: round(seconds["none"] / one, 3) for name, one in seconds.items() if name != "none"}
+
+            emit(what="slices.two", documents=documents, must_be=must_be,
+                 seconds={name: round(line["seconds"], 3) for name, line in best.items()},
+                 speedup=over_whole({name: line["seconds"] for name, line in best.items()}),
+                 on_own_cores={name: round(seconds, 3) for name, seconds in alone.items()},
+                 on_own_cores_speedup=over_whole(alone),
+                 simulated_speedup=over_whole({name: line["predicted_seconds"] for name, line in best.items()}),
                  over_simulated={name: round(line["seconds"] / line["predicted_seconds"], 3)
                                  for name, line in best.items()},
                  core_wait={name: round(line["core_wait_seconds"] / line["seconds"], 3) for name, line in best.items()})

@@ -138,6 +138,63 @@ TEST(PlaceBlocksTest, LongProgramsLieAsLowAsTheyCan) {
   }
 }
 
+/// Returns the lowest free offset of one block, among those that have theirs.
+int64_t lowestAmongAll(const std::vector<BlockLifetime> &blocks,
+                       const std::vector<int64_t> &offsets, int one) {
+  const BlockLifetime &block = blocks[one];
+  std::vector<std::pair<int64_t, int64_t>> taken;
+  for (size_t other = 0; other < blocks.size(); ++other)
+    if (offsets[other] >= 0 && blocks[other].bytes > 0 &&
+        blocks[other].first <= block.last && block.first <= blocks[other].last)
+      taken.push_back({offsets[other], offsets[other] + blocks[other].bytes});
+  std::sort(taken.begin(), taken.end());
+  int64_t at = 0;
+  for (auto [begin, end] : taken)
+    if (block.bytes > 0 && begin < at + block.bytes)
+      at = std::max(at, end);
+  return at;
+}
+
+// In any order, and of any mixture of short and long lives: windows, their floors and
+// cursors find what a look at all blocks finds. A limit ends the search.
+TEST(PlaceLowestTest, EqualsALookAtAllBlocks) {
+  for (uint64_t seed = 0; seed < 1500; ++seed) {
+    SCOPED_TRACE(seed);
+    uint64_t counter = seed << 32;
+    auto random = [&](int64_t below) {
+      return static_cast<int>(dyna_mix64(++counter) % below);
+    };
+    const int times = 1 + random(40), longest = 1 + random(times),
+              begin = random(3) * 1000;
+    std::vector<BlockLifetime> blocks(1 + random(60));
+    std::vector<int> order(blocks.size());
+    for (size_t b = 0; b < blocks.size(); ++b) {
+      const int first = begin + random(times);
+      const int life = random(3) ? random(3) : random(longest);
+      blocks[b] = {64 * random(9), first,
+                   std::min(first + life, begin + times)};
+      order[b] = static_cast<int>(b);
+    }
+    for (size_t i = order.size(); i > 1; --i)
+      std::swap(order[i - 1], order[random(static_cast<int>(i))]);
+    std::vector<int64_t> expected(blocks.size(), -1), offsets(blocks.size());
+    std::vector<int64_t> peaks = {0};
+    for (int b : order) {
+      expected[b] = lowestAmongAll(blocks, expected, b);
+      peaks.push_back(std::max(peaks.back(), expected[b] + blocks[b].bytes));
+    }
+    EXPECT_EQ(placeLowest(blocks, order, offsets), peaks.back());
+    EXPECT_EQ(offsets, expected);
+    const int64_t limit = peaks[random(static_cast<int>(peaks.size()))];
+    const auto reached =
+        std::lower_bound(peaks.begin(), peaks.end(), limit) - peaks.begin();
+    std::vector<int64_t> some(blocks.size(), -1);
+    EXPECT_EQ(placeLowest(blocks, order, some, limit), limit);
+    for (size_t i = 0; i < order.size(); ++i)
+      EXPECT_EQ(some[order[i]] >= 0, static_cast<long>(i) < reached);
+  }
+}
+
 TEST(PlaceBlocksTest, StacksReachTheLowerBound) {
   // Kept blocks of ten layers, and a brief one at every step.
   std::vector<BlockLifetime> blocks;

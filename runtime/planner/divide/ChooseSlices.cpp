@@ -142,6 +142,8 @@ SliceWork workOf(const SliceTimes &times, int64_t tokens) {
 StatusOr<SlicePlan> planBy(SlicePolicy policy, int64_t number,
                            const SliceProblem &problem,
                            const SliceTimes &times) {
+  const int64_t longest =
+      *std::max_element(problem.lengths.begin(), problem.lengths.end());
   switch (policy) {
   case SlicePolicy::TeraPipe:
     return sliceByPaper(problem);
@@ -150,8 +152,7 @@ StatusOr<SlicePlan> planBy(SlicePolicy policy, int64_t number,
   case SlicePolicy::Uniform:
     return sliceUniformly(problem, number);
   case SlicePolicy::Work:
-    return sliceByWork(problem, number,
-                       workOf(times, 8 * problem.options.grain));
+    return sliceByWork(problem, number, workOf(times, 8 * grainOf(longest)));
   case SlicePolicy::Chunks: {
     ChunkOptions chunks;
     chunks.tokens = number;
@@ -265,7 +266,10 @@ StatusOr<MicroBatches> slicesByPolicy(const MicroBatches &microBatches,
     std::vector<int64_t> samples, lengths;
     SliceProblem problem =
         problemOf(microBatches, replica, times, samples, lengths);
-    if (choice.policy == SlicePolicy::Chunks)
+    // Their number says how large slices are.
+    if (choice.policy == SlicePolicy::Chunks ||
+        choice.policy == SlicePolicy::Uniform ||
+        choice.policy == SlicePolicy::Work)
       problem.options.grain = 1;
     if (lengths.empty())
       continue;

@@ -58,7 +58,9 @@ StatusOr<std::vector<TimedCut>> slicesByCost(const MicroBatches &microBatches,
 /// Returns the cut of a policy other than `None` and `Auto`. Micro-batches of several
 /// samples stay whole; ChunkFlow makes its own. A policy that needs a number and has none
 /// is tried with powers of two, chunks with `mostChunk` tokens, half as many, and so on.
-/// The plan that is shortest by the formula of equal stages is taken. Fails as the function of the policy does
+/// The plan that is shortest by the formula of equal stages is taken. Slices of policies
+/// without a number are multiples of 1/64 of the longest sample; those of others are cut to
+/// the token. Fails as the function of the policy does
 /// (slice/SliceTokens.h, slice/SliceBaselines.h).
 StatusOr<MicroBatches> slicesByPolicy(const MicroBatches &microBatches,
                                       const SliceTimes &times, int replicas,

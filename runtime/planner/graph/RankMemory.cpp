@@ -165,6 +165,10 @@ limitPolicy(const Planner &planner, PlanRequest request,
             int64_t rankBytes, int64_t beside, const std::string &flag) {
   if (request.tokensPerMicroBatch != 0)
     return std::optional<Policy>();
+  // No smaller micro-batch has tokens for slices that the largest has none for.
+  if (options.slices.any())
+    DYNA_RETURN_IF_ERROR(options.slices.check(options.maxTokensPerMicroBatch,
+                                              options.mostTokens()));
   // As regions are sized (StepRegions.h).
   rankBytes -= rankBytes % plan::placeAlignment;
   DYNA_ASSIGN_OR_RETURN(request.tokensPerMicroBatch,

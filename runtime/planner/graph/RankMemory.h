@@ -105,7 +105,8 @@ StatusOr<int64_t> largestMicroBatchWithin(const Planner &planner,
 /// `options`. Takes the largest micro-batches for which arenas of `rankBytes` have room
 /// beside `beside` bytes. Returns nothing if the size stays as it is, or if
 /// nothing fits; sizing the regions then says what is missing. A note of the policy
-/// names the limit, `flag`.
+/// names the limit, `flag`. Fails with InvalidArgument if the largest micro-batches have
+/// too few tokens for the slices of `options`.
 StatusOr<std::optional<Policy>>
 limitPolicy(const Planner &planner, PlanRequest request,
             const PlanOptions &options, Persistent persistent,

@@ -5,6 +5,7 @@
 #include "runtime/planner/graph/Policy.h"
 
 #include "runtime/planner/estimate/StageCosts.h"
+#include "runtime/planner/graph/RankMemory.h"
 #include "test/runtime/executor/TinyModel.h"
 
 #include <algorithm>
@@ -375,6 +376,26 @@ TEST_F(PolicyTest, StagesTakeWhatTheirPairsTake) {
       estimateStages(graph, costs, plan, {0, 1}, PlanOptions());
   EXPECT_NEAR(stages.forward[1][0], 400, 1e-6); // all see all
   EXPECT_NEAR(stages.forward[1][1], 200, 1e-6);
+}
+
+// The largest micro-batch with memory for so many slices is not searched if not even
+// that without a limit has tokens for them. The search would take minutes.
+TEST_F(PositionsTest, SlicesNeedTokens) {
+  PlanRequest request;
+  request.tokensPerBatch = 64;
+  for (const char *slices : {"1025", "uniform:1025", "1000+24+1"}) {
+    request.slices = slices;
+    auto policy = choose("pp=2,layers=3+2", request);
+    ASSERT_TRUE(policy.isOk()) << policy.status().message();
+    const Planner planner(*ExecutableGraph::create(*model, policy->strategy));
+    EXPECT_THAT(limitPolicy(planner, request, policy->options,
+                            Persistent::Training, /*rankBytes=*/1 << 30,
+                            /*beside=*/0, "--rank-memory")
+                    .status()
+                    .message(),
+                HasSubstr("--slices"))
+        << slices;
+  }
 }
 
 } // namespace

@@ -23,7 +23,7 @@ CODEGEN = {"rows": 0, "layers": 1, "cpu": 2, "cuda": 2, "aot": 3}
 # Phases of passes/, lowest first; `Pipelines` is above all of them.
 PASSES = ["differentiate", "distribute", "memory", "plan", "orchestrate"]
 # Rooms of runtime/, lowest first.
-ROOMS = ["abi", "base", "layout", "plan", "cost", "sim", "planner", "device", "transport", "store", "data", "checkpoint",
+ROOMS = ["abi", "base", "layout", "plan", "cost", "sim", "planner", "elastic", "device", "transport", "store", "data", "checkpoint",
          "executor", "train"]
 RANK = {room: rank for rank, room in enumerate(ROOMS)}
 # Rooms inside a room of runtime/, lowest first. All its C++ lies in these.

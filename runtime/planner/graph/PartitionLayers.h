@@ -7,28 +7,19 @@
 
 #include "runtime/cost/CostModel.h"
 #include "runtime/plan/model/Strategy.h"
+#include "runtime/planner/graph/CutLayers.h"
 #include "runtime/planner/request/RecomputeModes.h"
 
 #include <vector>
 
 namespace dyna {
 
-/// How many of the layers, in order, each of `stages` stages gets, so that the
-/// largest sum of costs is as small as possible and no stage is empty. Of such
-/// cuts it is that of the least sum of squared sums, as every stage that takes
-/// long delays the step's first and last micro-batches; of equal ones, that in
-/// which earlier stages have the most layers (in eight stages of a GPT of 6.7 B,
-/// 5+5+4+4+4+4+4+4 is 8 % faster than 5+4+4+4+4+4+5+4). Costs are not negative, and
-/// there are at least as many layers as stages. Exact, but for rounding: bisection
-/// over the sums of all runs of layers, O(n^2 log n), and a table, O(n^2 stages).
-std::vector<int> partitionLayers(const std::vector<double> &costs, int stages);
-
-/// The same where it is open which of several costs the layers will have. Of the
-/// cuts that are best for one of them there is one whose largest sum is, for
-/// whichever costs, the fewest times the least possible: the first that is at most
-/// `mostWorseCut` times that. So costs come in the order in which they are likely.
-/// A few percent more in a stage can be less than where that stage stands, as above:
-/// with 5+4+4+4+4+4+4+5, even but for 0.4 %, steps of that GPT take 9 % longer.
+/// Returns a cut where it is open which of several costs the layers will have. Each of
+/// the costs has a best cut. One of these cuts is the least far, for the costs that suit
+/// it least, from the best one. The first cut that is at most `mostWorseCut` times as far
+/// is taken, so costs come in the order in which they are likely. A few percent more in a
+/// stage can matter less than where that stage stands: with 5+4+4+4+4+4+4+5, even but for
+/// 0.4 %, steps of a GPT of 6.7 B take 9 % longer.
 std::vector<int>
 partitionLayersForAny(const std::vector<std::vector<double>> &costs,
                       int stages);

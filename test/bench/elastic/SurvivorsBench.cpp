@@ -12,7 +12,7 @@
 //   B.2, Algorithm 1): each rank selects its k largest, rank 0 gets them from the other
 //   one, selects again and sends back indices. Copies of memory stand for messages.
 //
-// Usage: bench_elastic [--weights N]
+// Usage: bench_survivors [--weights N]
 //
 //===----------------------------------------------------------------------===//
 

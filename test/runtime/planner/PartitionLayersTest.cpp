@@ -46,12 +46,18 @@ struct BestCut {
   std::vector<int> cut; ///< the last one in the order of their first stages
 };
 
-BestCut bestByTryingAll(const std::vector<double> &costs, int stages) {
+BestCut bestByTryingAll(
+    const std::vector<double> &costs, int stages,
+    const std::function<bool(const std::vector<int> &)> &isAllowed = nullptr) {
   BestCut best;
   std::vector<int> cut;
   std::function<void(int)> place = [&](int left) {
     if (static_cast<int>(cut.size()) == stages - 1) {
       cut.push_back(left);
+      if (isAllowed && !isAllowed(cut)) {
+        cut.pop_back();
+        return;
+      }
       const Sums sums = sumsOf(costs, cut);
       if (sums.largest < best.largest)
         best = {sums.largest, 1e300, {}};
@@ -85,6 +91,102 @@ TEST(PartitionLayersTest, IsTheOptimum) {
     const BestCut best = bestByTryingAll(costs, stages);
     EXPECT_EQ(partitionLayers(costs, stages), best.cut);
   }
+}
+
+/// The memory of stages for some layers; every stage has as many micro-batches in flight
+/// as there are stages behind it, and itself.
+LayerBytes drawBytes(size_t layers, int stages,
+                     const std::function<uint64_t(uint64_t)> &random) {
+  LayerBytes bytes;
+  for (size_t l = 0; l < layers; ++l) {
+    bytes.own.push_back(static_cast<int64_t>(random(20)));
+    bytes.kept.push_back(static_cast<int64_t>(random(10)));
+  }
+  for (int s = 0; s < stages; ++s) {
+    bytes.inFlight.push_back(stages - s);
+    bytes.limits.push_back(20 + static_cast<int64_t>(random(150)));
+  }
+  return bytes;
+}
+
+bool hasRoom(const LayerBytes &bytes, const std::vector<int> &cut) {
+  size_t layer = 0;
+  for (size_t s = 0; s < cut.size(); ++s) {
+    int64_t held = 0;
+    for (int i = 0; i < cut[s]; ++i, ++layer)
+      held += bytes.own[layer] + bytes.inFlight[s] * bytes.kept[layer];
+    if (held > bytes.limits[s])
+      return false;
+  }
+  return true;
+}
+
+TEST(PartitionLayersTest, IsTheOptimumWithinMemory) {
+  uint64_t counter = 5000;
+  auto random = [&](uint64_t below) { return dyna_mix64(++counter) % below; };
+  int refused = 0, limited = 0, alone = 0;
+  for (int round = 0; round < 1500; ++round) {
+    std::vector<double> costs(1 + random(12));
+    for (double &cost : costs)
+      cost = static_cast<double>(random(round % 2 ? 1000 : 4)) / 7;
+    const int stages =
+        1 + static_cast<int>(random(std::min<uint64_t>(5, costs.size())));
+    const LayerBytes bytes = drawBytes(costs.size(), stages, random);
+    const BestCut best =
+        bestByTryingAll(costs, stages, [&](const std::vector<int> &cut) {
+          return hasRoom(bytes, cut);
+        });
+    auto found = partitionLayersWithin(costs, stages, bytes);
+    ASSERT_EQ(found.isOk(), !best.cut.empty());
+    if (!found.isOk()) {
+      ++refused;
+      EXPECT_EQ(found.status().code(), StatusCode::ResourceExhausted);
+      continue;
+    }
+    EXPECT_EQ(*found, best.cut);
+    limited += best.cut != partitionLayers(costs, stages);
+    for (int s = 0; s < stages; ++s)
+      for (size_t l = 0; l < costs.size(); ++l)
+        if (bytes.own[l] + bytes.inFlight[s] * bytes.kept[l] >
+            bytes.limits[s]) {
+          ++alone;
+          s = stages - 1;
+          break;
+        }
+  }
+  EXPECT_GT(refused, 100);
+  EXPECT_GT(limited, 100); // memory changes the cut
+  EXPECT_GT(alone, 100);   // a layer does not fit everywhere
+}
+
+// As many stages as a large cluster has. No stage can be below the largest layer or the
+// mean, and a stage with the next layer would be above the limit.
+TEST(PartitionLayersTest, ManyLayersAndStages) {
+  uint64_t counter = 77;
+  std::vector<double> costs(1000);
+  for (double &cost : costs)
+    cost = 1 + static_cast<double>(dyna_mix64(++counter) % 1000) / 500;
+  const std::vector<int> cut = partitionLayers(costs, 512);
+  ASSERT_EQ(cut.size(), 512u);
+  const Sums sums = sumsOf(costs, cut);
+  const double largest = *std::max_element(costs.begin(), costs.end());
+  const double mean = std::accumulate(costs.begin(), costs.end(), 0.0) / 512;
+  EXPECT_GE(sums.largest, std::max(largest, mean));
+  EXPECT_LE(sums.largest, largest + mean);
+  LayerBytes bytes;
+  bytes.own.assign(1000, 1);
+  bytes.kept.assign(1000, 0);
+  bytes.inFlight.assign(512, 1);
+  bytes.limits.assign(512, 1000);
+  auto within = partitionLayersWithin(costs, 512, bytes);
+  ASSERT_TRUE(within.isOk());
+  EXPECT_EQ(*within, cut);
+  bytes.limits.assign(512, 2); // 488 stages of two layers and 24 of one
+  within = partitionLayersWithin(costs, 512, bytes);
+  ASSERT_TRUE(within.isOk());
+  EXPECT_LE(*std::max_element(within->begin(), within->end()), 2);
+  bytes.limits.assign(512, 1);
+  EXPECT_FALSE(partitionLayersWithin(costs, 512, bytes).isOk());
 }
 
 // A head that takes a little more than a block leaves one of eight stages its

@@ -52,7 +52,8 @@ def SliceTokens : Pass<"dyna-slice-tokens", "::mlir::ModuleOp"> {
     Takes the drafts that `dyna-build-micro-batches` left, with micro-batches of whole samples. Each
     micro-batch becomes the micro-batches of its slices, for the same replica (`Planner::slice`). `slices` is as of a
     training binary: a number of equal slices, tokens of each slice, or `auto`, which slices where the costs and
-    the draft's schedule find it worth it. Drafts with programs, and complete plans, are left alone.
+    the draft's schedule find it worth it. Drafts with programs, and complete plans, are left alone. If there is
+    nothing else, that is an error.
 
     Planning words, such as `slices` and `costs`, are options too; `dyna-opt --help` lists them.
   }];

@@ -33,8 +33,16 @@ private:
     if (inputs->words.slices.empty())
       return module.emitError("slices are cut as 'slices' says: give it, as in "
                               "--dyna-slice-tokens=slices=4");
-    for (exec::PlanOp plan : llvm::to_vector(module.getOps<exec::PlanOp>()))
-      if (plan.isDraft() && !plan.hasPrograms() && failed(slice(plan, *inputs)))
+    SmallVector<exec::PlanOp> drafts;
+    for (auto plan : module.getOps<exec::PlanOp>())
+      if (plan.isDraft() && !plan.hasPrograms())
+        drafts.push_back(plan);
+    if (drafts.empty())
+      return module.emitError("has no exec.plan that is a draft of whole "
+                              "micro-batches; run --dyna-build-micro-batches "
+                              "before this, and --dyna-schedule behind it");
+    for (exec::PlanOp draft : drafts)
+      if (failed(slice(draft, *inputs)))
         return failure();
     return success();
   }

@@ -44,7 +44,7 @@ Status SliceChoice::check(int64_t joined, int64_t longest) const {
   if (asked > longest)
     return Status::invalidArgument(
         formatText("--slices asks for %d slices, but a micro-batch has %d "
-                   "tokens at most",
+                   "tokens at most: ask for fewer",
                    asked, longest));
   if (policy == SlicePolicy::Chunks && number > joined)
     return Status::invalidArgument(formatText(

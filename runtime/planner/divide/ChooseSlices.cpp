@@ -167,7 +167,7 @@ StatusOr<SlicePlan> planBy(SlicePolicy policy, int64_t number,
 /// longest sample, or the largest chunk, half of it, a quarter ...
 std::vector<int64_t> numbersOf(SlicePolicy policy, int64_t longest,
                                int64_t mostChunk) {
-  constexpr int64_t mostSlices = 128, leastChunk = 512;
+  constexpr int64_t mostSlices = 128;
   std::vector<int64_t> numbers;
   if (policy == SlicePolicy::Chunks) {
     numbers.push_back(mostChunk);

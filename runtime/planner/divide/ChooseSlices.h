@@ -26,6 +26,9 @@ struct SliceTimes {
   std::function<double(const Load &)> message;
 };
 
+/// Tokens of the smallest chunk that `chunkflow` without a number is tried with.
+constexpr int64_t leastChunk = 512;
+
 /// A cut, and its seconds by the formula of equal stages (slice/SliceProblem.h).
 struct TimedCut {
   MicroBatches cut;

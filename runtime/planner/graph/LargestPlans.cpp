@@ -243,10 +243,13 @@ private:
 /// ones take more.
 static int64_t usualSlices(const PlanOptions &options) {
   constexpr int64_t usual = 4, most = 64;
-  const int64_t tokens = options.mostTokens(), number = options.slices.number;
-  const int64_t asked = options.slices.policy == SlicePolicy::Chunks
-                            ? (tokens + number - 1) / number
-                            : number;
+  const SliceChoice &slices = options.slices;
+  const int64_t tokens = options.mostTokens();
+  int64_t asked = slices.number;
+  if (slices.policy == SlicePolicy::Chunks) {
+    const int64_t chunk = slices.number > 0 ? slices.number : leastChunk;
+    asked = (tokens + chunk - 1) / chunk;
+  }
   return std::min(std::clamp(asked, usual, most), tokens);
 }
 

@@ -78,7 +78,8 @@ void noteMicroBatches(const Policy &policy, int64_t positions,
   const int64_t size = policy.options.maxTokensPerMicroBatch;
   const int64_t count = policy.microBatches;
   const int stages = policy.strategy.pp;
-  if (stages > 1 && count < 2 * stages)
+  // Slices fill a pipeline too.
+  if (stages > 1 && count < 2 * stages && !policy.options.slices.any())
     notes.push_back(formatText(
         "a step may have as few as %d micro-batch%s for %d stages: if all take "
         "the same, each stage then waits for %d %% of the time; larger "

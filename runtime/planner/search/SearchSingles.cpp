@@ -11,6 +11,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <string_view>
 #include <tuple>
 
 namespace dyna {
@@ -353,9 +354,12 @@ private:
       all.push_back(from);
       change(all.back());
     };
+    // Slices are of micro-batches without padding.
+    const bool isWhole = from.slices.empty() || from.slices == noSlices;
     if (space_.searchesKinds)
       for (const char *kind : {"", "padded", "tokens"})
-        if (from.microBatches != kind)
+        if (from.microBatches != kind &&
+            (isWhole || std::string_view(kind) != "padded"))
           add([&](PlanRequest &next) { next.microBatches = kind; });
     if (space_.searchesSizes)
       for (int64_t size : sizesBeside(from.tokensPerMicroBatch))

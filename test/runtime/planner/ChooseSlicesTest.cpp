@@ -467,6 +467,26 @@ TEST_F(ChooseSlicesTest, SlicesStayWithinLimits) {
   }
 }
 
+/// Regions are sized before the number of slices, or of tokens of a chunk, is chosen.
+TEST_F(ChooseSlicesTest, PoliciesWithoutANumberHaveRegions) {
+  graph_ = *ExecutableGraph::create(model_, *parseStrategy("pp=2,layers=3+2"));
+  Planner planner(*graph_);
+  for (const char *name : {"uniform", "seq1f1b", "chunkflow"}) {
+    PlanOptions options = automatic();
+    options.slices = *parseSlices(name);
+    auto most = planner.largestDynamicBytes(options, true);
+    auto least = planner.leastDynamicBytes(options, true);
+    ASSERT_TRUE(most.isOk() && least.isOk()) << name;
+    options.dynamicLimits = *most;
+    const plan::Plan plan =
+        planOf("pp=2,layers=3+2", {16384, 9000, 30, 500}, options);
+    for (int rank = 0; rank < plan.rankCount(); ++rank) {
+      EXPECT_LE(plan.ranks[rank].dynamicBytes, (*most)[rank]) << name;
+      EXPECT_LE((*least)[rank], (*most)[rank]) << name;
+    }
+  }
+}
+
 /// Recomputation makes room for slices. Free choice is not slower than any one mode.
 TEST_F(ChooseSlicesTest, ModesAreChosenWithTheCut) {
   const std::string strategy = "pp=2,layers=3+2";

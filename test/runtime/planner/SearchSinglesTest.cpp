@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 using namespace dyna;
 
@@ -122,6 +123,25 @@ TEST(SearchSinglesTest, FiveDegreesHaveOtherMicroBatches) {
   ASSERT_FALSE(found.fitting.empty());
   EXPECT_EQ(found.fitting[0].request.strategy.dp, 8);
   EXPECT_EQ(found.fitting[0].request.microBatches, "tokens");
+}
+
+// Slices are of micro-batches without padding.
+TEST(SearchSinglesTest, SlicesAreNotPadded) {
+  for (const char *slices : {"none", "auto", "8"}) {
+    SingleSpace space;
+    space.searchesSizes = false;
+    space.requests[0].slices = slices;
+    std::set<std::string> kinds;
+    auto seconds = [&](const PlanRequest &request, int64_t) {
+      kinds.insert(request.microBatches);
+      return 1.0;
+    };
+    AloneEstimate estimate = estimateOf("pp=4", 1);
+    estimate.slices = slices;
+    search({estimate}, space, seconds);
+    EXPECT_EQ(kinds.count("padded"), std::string(slices) == "none");
+    EXPECT_EQ(kinds.count("tokens"), 1u);
+  }
 }
 
 // Calls of tp=4 cost so much that only large micro-batches are fast.

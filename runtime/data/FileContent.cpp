@@ -28,6 +28,7 @@ constexpr const char *nameText = "give text, lines of JSON or token ids";
 constexpr Signature signatures[] = {
     {0, "\x1f\x8b"sv, "gzip data", unpackIt},
     {0, "\x28\xb5\x2f\xfd"sv, "zstd data", unpackIt},
+    {0, "\x50\x2a\x4d\x18"sv, "zstd data", unpackIt}, // of pzstd
     {0,
      "\xfd"
      "7zXZ\0"sv,
@@ -46,6 +47,12 @@ constexpr Signature signatures[] = {
     {0, "\x89HDF\r\n"sv, "an HDF5 file", convertIt},
     {0, "\x93NUMPY"sv, "a NumPy array", convertIt},
     {0, "SQLite format 3\0"sv, "a SQLite database", convertIt},
+    {3, "\0\0\0\0\0{\""sv, "a safetensors file", nameText},
+    {0, "GGUF"sv, "a GGUF model", nameText},
+    {0, "\x80\2"sv, "a pickle of Python", convertIt},
+    {0, "\x80\3"sv, "a pickle of Python", convertIt},
+    {0, "\x80\4\x95"sv, "a pickle of Python", convertIt},
+    {0, "\x80\5\x95"sv, "a pickle of Python", convertIt},
     {0, "%PDF-"sv, "a PDF document", "extract its text first"},
     {0,
      "\x7f"
@@ -60,25 +67,28 @@ constexpr Signature signatures[] = {
      "name it PREFIX.idx beside its PREFIX.bin, and give PREFIX"},
     {0, "version https://git-lfs.github.com/spec/"sv, "a Git LFS pointer",
      "fetch the file that it stands for with git lfs pull"},
+    {0, "/annex/objects/"sv, "a git-annex pointer",
+     "fetch the file that it stands for with git annex get"},
     {0, "\xff\xfe\0\0"sv, "UTF-32 text", "convert it: iconv -t UTF-8"},
     {0, "\0\0\xfe\xff"sv, "UTF-32 text", "convert it: iconv -t UTF-8"},
     {0, "\xff\xfe"sv, "UTF-16 text", "convert it: iconv -f UTF-16 -t UTF-8"},
     {0, "\xfe\xff"sv, "UTF-16 text", "convert it: iconv -f UTF-16 -t UTF-8"},
 };
 
-/// Every second byte is zero, as of text in most European languages.
-bool isUtf16WithoutMark(std::string_view text) {
+/// Returns the name of the order of bytes if every second byte is zero, as of text in
+/// most European languages, and otherwise null.
+const char *utf16WithoutMark(std::string_view text) {
   constexpr size_t enough = 32;
   if (text.size() < enough)
-    return false;
+    return nullptr;
   for (size_t first : {0, 1}) {
     bool isZero = true;
     for (size_t i = 0; i < enough; ++i)
       isZero = isZero && (text[i] == '\0') == (i % 2 == first);
     if (isZero)
-      return true;
+      return first == 0 ? "UTF-16BE" : "UTF-16LE";
   }
-  return false;
+  return nullptr;
 }
 
 std::string_view skipSpace(std::string_view text) {
@@ -92,9 +102,9 @@ FileContent contentOf(std::string_view beginning, const LineFields &fields) {
     if (beginning.size() >= known.at &&
         beginning.substr(known.at, known.bytes.size()) == known.bytes)
       return {FileContent::Kind::Foreign, known.name, known.advice};
-  if (isUtf16WithoutMark(beginning))
+  if (const char *order = utf16WithoutMark(beginning))
     return {FileContent::Kind::Foreign, "UTF-16 text",
-            "convert it: iconv -f UTF-16LE -t UTF-8"};
+            std::string("convert it: iconv -f ") + order + " -t UTF-8"};
   std::string_view text = beginning;
   if (text.substr(0, 3) == "\xEF\xBB\xBF")
     text.remove_prefix(3);

@@ -31,6 +31,8 @@ public:
   bool isValid() const { return object_.has_value() && !failed_; }
 
   bool has(StringRef field) const;
+  /// True if the field is there and not null.
+  bool hasValue(StringRef field) { return find(field) != nullptr; }
   /// A field that is absent or null is `fallback`; without fallback that is an
   /// error. After an error the value is the fallback, or the lower bound.
   int64_t integer(StringRef field, std::optional<int64_t> fallback,

@@ -38,10 +38,9 @@ public:
                  const llvm::json::Object &object)
       : reader(reader), field(field), object(object) {}
 
-  /// Takes the place of `fallback` if the object has a base.
-  double readTheta(double fallback) {
-    return get("rope_theta") ? number("rope_theta", 1, 1e15).value_or(fallback)
-                             : fallback;
+  /// The base, or nothing if the object has none.
+  std::optional<double> readTheta() {
+    return get("rope_theta") ? number("rope_theta", 1, 1e15) : std::nullopt;
   }
   RopeScaling readScaling();
 
@@ -167,6 +166,7 @@ RopeScaling RotationReader::readScaling() {
 /// Reads the base of the rotation and how it is scaled: newer configurations have both in
 /// `rope_parameters`, older ones in `rope_theta` and `rope_scaling`.
 static void readRotation(ConfigReader &reader, LlamaConfig &config) {
+  bool hasTheta = reader.hasValue("rope_theta");
   config.ropeTheta = reader.number("rope_theta", config.ropeTheta, 1, 1e15);
   std::optional<RopeScaling> first;
   for (StringRef field : {"rope_parameters", "rope_scaling"}) {
@@ -174,7 +174,16 @@ static void readRotation(ConfigReader &reader, LlamaConfig &config) {
     if (!object)
       continue;
     RotationReader rotation(reader, field, *object);
-    config.ropeTheta = rotation.readTheta(config.ropeTheta);
+    if (std::optional<double> theta = rotation.readTheta()) {
+      // Versions of transformers differ in which of them they take.
+      if (hasTheta && *theta != config.ropeTheta)
+        reader.error(field)
+            << "has 'rope_theta' " << printNumber(*theta)
+            << ", but the one outside is " << printNumber(config.ropeTheta)
+            << "; keep the one that is meant";
+      config.ropeTheta = *theta;
+      hasTheta = true;
+    }
     config.ropeScaling = rotation.readScaling();
     if (first && !(*first == config.ropeScaling))
       reader.error(field) << "says \"" << config.ropeScaling.text()

@@ -47,10 +47,10 @@ VARIANTS = {
     "llama-parameters": ("llama", {"rope_theta": None, "rope_parameters": {"rope_type": "default", "rope_theta": 50.0}},
                          []),
     "llama-linear": ("llama", {"rope_scaling": {"type": "linear", "factor": 2.5}}, []),
-    "llama-linear-parameters": ("llama", {"rope_parameters": {"rope_type": "linear", "factor": 2.5,
-                                                              "rope_theta": 50.0}}, []),
+    "llama-linear-parameters": ("llama", {"rope_theta": None, "rope_parameters": {"rope_type": "linear", "factor": 2.5,
+                                                                                  "rope_theta": 50.0}}, []),
     "llama-llama3": ("llama", {"rope_scaling": LLAMA3}, []),
-    "llama-llama3-parameters": ("llama", {"rope_parameters": {**LLAMA3, "rope_theta": 500.0}}, []),
+    "llama-llama3-parameters": ("llama", {"rope_theta": 500.0, "rope_parameters": {**LLAMA3, "rope_theta": 500.0}}, []),
 }
 
 

@@ -53,7 +53,8 @@ StatusOr<ShardMap> readIndex(const std::string &index) {
     if (shard.kind != JsonValue::Kind::String || !isPlainName(shard.text))
       return bad(index, "expected the name of a file beside it for tensor " +
                             quoteJson(excerpt(map->keys[i])) + ", but got " +
-                            quoteJson(excerpt(shard.text)));
+                            (shard.isString() ? quoteJson(excerpt(shard.text))
+                                              : jsonKindName(shard.kind)));
     shards[shard.text].push_back(map->keys[i]);
     if (shards.size() > mostShards)
       return bad(index, formatText("it names more than %d files", mostShards));
@@ -71,9 +72,9 @@ Status checkShard(const std::string &index, const SafetensorsFile &shard,
   std::sort(expected.begin(), expected.end());
   for (const TensorView &tensor : shard.tensors())
     if (!std::binary_search(expected.begin(), expected.end(), tensor.name))
-      return bad(index, "it does not name tensor " +
-                            quoteJson(excerpt(tensor.name)) + ", which " +
-                            shard.name() + " holds");
+      return bad(index, "it does not name " + shard.name() + " for tensor " +
+                            quoteJson(excerpt(tensor.name)) +
+                            ", which lies there");
   return Status::ok();
 }
 

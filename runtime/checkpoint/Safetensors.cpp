@@ -214,6 +214,10 @@ Status SafetensorsFile::parseAll() {
     return invalid("has " + std::to_string(bytes_.size()) +
                    " bytes, too few for a safetensors file; it is truncated");
   std::memcpy(&size, bytes_.data(), sizeof size);
+  constexpr std::string_view pointer = "version https://git-lfs";
+  if (bytes_.substr(0, pointer.size()) == pointer)
+    return invalid("is a Git LFS pointer; fetch the file that it stands for "
+                   "with git lfs pull");
   if (size > headerLimit)
     return invalid("it is no safetensors file, or damaged: its first bytes "
                    "announce a header of " +

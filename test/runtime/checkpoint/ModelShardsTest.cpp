@@ -99,7 +99,10 @@ TEST_F(ModelShardsTest, FilesThatDoNotFitTheIndexAreRefused) {
   index(R"({"a": "one.safetensors", "b": "one.safetensors"})");
   EXPECT_TRUE(loadCheckpoint(dir_.path()).isOk()); // without "two"
   index(R"({"a": "one.safetensors"})");
-  EXPECT_THAT(refusal(), HasSubstr("does not name tensor \"b\""));
+  EXPECT_THAT(refusal(), HasSubstr("one.safetensors for tensor \"b\", which "
+                                   "lies there"));
+  index(R"({"a": "one.safetensors", "b": 5})");
+  EXPECT_THAT(refusal(), HasSubstr("for tensor \"b\", but got a number"));
   index(R"({"a": "one.safetensors", "b": "one.safetensors",
             "d": "two.safetensors"})");
   EXPECT_THAT(refusal(), HasSubstr("expected tensor \"d\" in "));

@@ -105,6 +105,8 @@ TEST(SafetensorsTest, refusesBadFrames) {
   std::string huge = good;
   huge[7] = 1;
   refuse(huge, "beyond the limit");
+  refuse("version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
+         "is a Git LFS pointer");
   refuse(fileOf("[]"), "expected an object in the header");
   refuse(fileOf("{"), "header, byte 2");
   refuse(fileOf("{\"\xFF\":1}"), "bad UTF-8");

@@ -171,6 +171,25 @@ TEST(DealtSwitch, PiecesGoWhereTheirPortsAreLeastBusy) {
   }
 }
 
+/// A piece that takes 8 s over the network and 1 s inside goes where the network port is
+/// idle, although the other one is busy for 5 s there.
+TEST(DealtSwitch, PiecesCountAtTheirOwnPorts) {
+  const SwitchNetwork network = nodesOf(2, 3);
+  const std::vector<SwitchTensor> tensors = {
+      bytesOn({0}, {1}, 40), bytesOn({0}, {3}, 1), bytesOn({0}, {1, 3}, 8)};
+  DealtSwitch dealt(tensors, network, {}, 2);
+  deal(dealt, network, 0, {0, 1, 40}, 0, 0);
+  deal(dealt, network, 1, {0, 3, 1}, 0.5, 0.5);
+  Lot lot;
+  lot.lacking = {1, 3};
+  const int both =
+      dealt.addBranch(branchOf(lot, {{0, 1, 0}, {0, 3, 0}}, network));
+  dealt.add(2, both, {{0, 0}, {8, 1}}, 0, 1);
+  const SwitchPlan plan = std::move(dealt).plan();
+  ASSERT_EQ(plan.buckets.size(), 2u);
+  EXPECT_EQ(plan.buckets[0].transfers.size(), 3u);
+}
+
 /// Checks a bucket of pieces of one hop: what a rank sends, and receives, is within the
 /// limit, unless it is one piece alone.
 void expectWithinLimits(const SwitchBucket &bucket,

@@ -11,6 +11,7 @@
 #include "test/runtime/planner/SwitchCases.h"
 #include "gtest/gtest.h"
 
+#include <array>
 #include <limits>
 #include <numeric>
 
@@ -60,8 +61,10 @@ void comparePairs(const SwitchModel &model, int nodes, int pairs, double mean,
   EXPECT_LE(sum / pairs, mean) << nodes << " nodes";
 }
 
+/// These pairs take 1.028 times the bound in the mean, and at most 1.110 times. More
+/// would be within what is promised of all pairs, but says that something got worse.
 TEST(SwitchPairs, RandomStrategiesAreNearTheBound) {
-  comparePairs(llama32b(), 4, 16, 1.1, 1.5);
+  comparePairs(llama32b(), 4, 16, 1.035, 1.13);
 }
 
 TEST(CheckAllSwitches, RandomStrategiesAreNearTheBound) {
@@ -101,6 +104,28 @@ TEST(SwitchPairs, BranchesOfLargePiecesAreSpreadOverBuckets) {
   EXPECT_LE(comparePair(one, narrow), 1.5);
 }
 
+void expectSame(const SwitchMessages &found, const SwitchMessages &expected) {
+  ASSERT_EQ(found.buckets.size(), expected.buckets.size());
+  ASSERT_EQ(found.messages.size(), expected.messages.size());
+  ASSERT_EQ(found.parts.size(), expected.parts.size());
+  for (size_t b = 0; b < found.buckets.size(); ++b) {
+    EXPECT_EQ(found.buckets[b].messages, expected.buckets[b].messages);
+    EXPECT_EQ(found.buckets[b].parts, expected.buckets[b].parts);
+    EXPECT_EQ(found.buckets[b].after, expected.buckets[b].after);
+  }
+  auto numbersOf = [](const SwitchMessages::Message &one) {
+    return std::array<int64_t, 4>{one.from, one.to, one.transfers, one.bytes};
+  };
+  for (size_t m = 0; m < found.messages.size(); ++m)
+    EXPECT_EQ(numbersOf(found.messages[m]), numbersOf(expected.messages[m]));
+  auto valuesOf = [](const SwitchMessages::Part &one) {
+    return std::array<int64_t, 5>{one.rank, one.handsOn ? 1 : 0, one.passing,
+                                  one.sent, one.received};
+  };
+  for (size_t p = 0; p < found.parts.size(); ++p)
+    EXPECT_EQ(valuesOf(found.parts[p]), valuesOf(expected.parts[p]));
+}
+
 /// What is simulated before there are transfers is what the plan takes.
 TEST(SwitchPairs, MessagesAreThoseOfThePlan) {
   Draw draw(9);
@@ -118,7 +143,8 @@ TEST(SwitchPairs, MessagesAreThoseOfThePlan) {
         one.tensors, *lots, routes.lots, one.network, options);
     const SwitchMessages messages = dealt.messages();
     const SwitchPlan plan = std::move(dealt).plan();
-    ASSERT_EQ(messages.buckets.size(), plan.buckets.size());
+    expectSame(messages,
+               SwitchMessages::of(one.tensors, plan, one.network.ranks));
     std::vector<int> order(plan.buckets.size());
     std::iota(order.begin(), order.end(), 0);
     EXPECT_DOUBLE_EQ(secondsOf(messages, order, one.network),
@@ -127,7 +153,8 @@ TEST(SwitchPairs, MessagesAreThoseOfThePlan) {
     auto simpleMessages =
         messagesOfAlgorithm1(one.tensors, one.network, options);
     ASSERT_TRUE(simple.isOk() && simpleMessages.isOk());
-    ASSERT_EQ(simpleMessages->buckets.size(), simple->buckets.size());
+    expectSame(*simpleMessages,
+               SwitchMessages::of(one.tensors, *simple, one.network.ranks));
     order.resize(simple->buckets.size());
     std::iota(order.begin(), order.end(), 0);
     EXPECT_DOUBLE_EQ(secondsOf(*simpleMessages, order, one.network),

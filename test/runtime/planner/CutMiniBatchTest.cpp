@@ -538,7 +538,8 @@ CostModel measuredCosts(bool factors) {
     for (int64_t tokens = 1; factors && tokens <= 4096; tokens *= 8)
       for (int64_t context = 1; context <= 4096; context *= 4)
         add(sliceLoad(tokens, context),
-            1 + 2 / (1 + std::log2(tokens)) + 0.02 * std::log2(context));
+            1 + (direction[0] == 'F' ? 2 : 1) / (1 + std::log2(tokens)) +
+                0.02 * std::log2(context));
     text += "}\n";
   }
   auto table = CostTable::parse(text, "measured");
@@ -566,6 +567,21 @@ TEST(StageTablesTest, MeetMeasuredCostsOfSlices) {
         EXPECT_EQ(factor, 1);
     }
   EXPECT_GT(largest, 1.3);
+  // Several slices in one micro-batch count as slices of mean size, in both.
+  for (int64_t count : {2, 3, 5}) {
+    plan::Plan plan;
+    plan::MicroBatch &microBatch = plan.microBatches.emplace_back();
+    for (int64_t sample = 0; sample < count; ++sample)
+      microBatch.segments.push_back({sample, 1500, 60});
+    const Load load = loadOf(microBatch);
+    PipelineProblem exact = estimateStages(graph, known, plan, {0}, options);
+    for (int stage = 0; stage < 2; ++stage) {
+      EXPECT_NEAR(tables.forward(stage, load) / exact.forward[stage][0], 1,
+                  0.03);
+      EXPECT_NEAR(tables.backward(stage, load) / exact.backward[stage][0], 1,
+                  0.03);
+    }
+  }
 }
 
 TEST(StageTablesTest, MeetTheCostModel) {

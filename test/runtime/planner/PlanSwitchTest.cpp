@@ -14,6 +14,7 @@
 #include "gmock/gmock.h"
 
 #include <functional>
+#include <limits>
 #include <numeric>
 
 using namespace dyna;
@@ -416,6 +417,20 @@ TEST(PlanSwitch, SummandsStayWithWhoAddsLeast) {
     for (const SwitchTransfer &transfer : bucket.transfers)
       ++added[transfer.to];
   EXPECT_EQ(added, (std::vector<int>{3, 3}));
+}
+
+TEST(PlanSwitch, RowsAndRanksThatThereAreNotAreRefused) {
+  const SwitchNetwork network = nodesOf(1, 2);
+  SwitchTensor last = bytesOn({0}, {1}, 100);
+  last.from[0].box.begin[0] = last.to[0].box.begin[0] =
+      std::numeric_limits<int32_t>::max() - 100;
+  EXPECT_TRUE(planSwitch({last}, network).isOk());
+  ++last.from[0].box.begin[0];
+  ++last.to[0].box.begin[0];
+  EXPECT_THAT(planSwitch({last}, network).status().message(),
+              HasSubstr("ends behind row or column 2147483647"));
+  EXPECT_THAT(planSwitch({bytesOn({0}, {2}, 100)}, network).status().message(),
+              HasSubstr("lies on rank 2, but the network has 2 ranks"));
 }
 
 TEST(PlanSwitch, WhatNobodyHasIsNamed) {

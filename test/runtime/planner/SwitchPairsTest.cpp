@@ -14,6 +14,7 @@
 #include <array>
 #include <limits>
 #include <numeric>
+#include <tuple>
 
 using namespace dyna;
 
@@ -160,6 +161,41 @@ TEST(SwitchPairs, MessagesAreThoseOfThePlan) {
     EXPECT_DOUBLE_EQ(secondsOf(*simpleMessages, order, one.network),
                      timesOf(one.tensors, *simple, one.network).seconds);
   }
+}
+
+/// Parts count both ways, and a second switch follows its own buckets.
+TEST(SwitchMessages, PartsKnowWhatTheyPassOn) {
+  const std::vector<SwitchTensor> tensors = {bytesOn({0}, {2}, 10)};
+  const auto move = [](int from, int to, SwitchPlace source, SwitchPlace target,
+                       int64_t first, int64_t rows) {
+    return SwitchTransfer{0, from, to, source, target, {{first, 0}, {rows, 1}}};
+  };
+  const SwitchPlace old = SwitchPlace::Old, on = SwitchPlace::Passing,
+                    made = SwitchPlace::New;
+  SwitchPlan plan;
+  plan.buckets.resize(2);
+  plan.buckets[0].transfers = {move(0, 1, old, on, 0, 4),
+                               move(0, 1, old, on, 4, 6)};
+  plan.buckets[1].after = 0;
+  plan.buckets[1].transfers = {move(1, 2, on, made, 0, 10),
+                               move(1, 1, old, made, 0, 1)};
+  SwitchMessages all;
+  all.add(tensors, plan, 3);
+  all.add(tensors, plan, 3);
+  ASSERT_EQ(all.buckets.size(), 4u);
+  EXPECT_EQ(all.buckets[1].after, 0);
+  EXPECT_EQ(all.buckets[3].after, 2);
+  const auto expectPart = [&](size_t part, int rank, bool handsOn,
+                              int64_t passing, int64_t sent, int64_t received) {
+    const SwitchMessages::Part &one = all.parts.at(part);
+    EXPECT_EQ(
+        std::tuple(one.rank, one.handsOn, one.passing, one.sent, one.received),
+        std::tuple(rank, handsOn, passing, sent, received));
+  };
+  expectPart(0, 0, false, 0, 10, 0);
+  expectPart(1, 1, false, 10, 0, 10);
+  expectPart(2, 1, true, 0, 10, 0);
+  expectPart(3, 2, false, 0, 0, 10);
 }
 
 /// Two ranks have two tensors each, which the other one and a third rank lack. All of

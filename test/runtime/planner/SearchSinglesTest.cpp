@@ -125,6 +125,25 @@ TEST(SearchSinglesTest, FiveDegreesHaveOtherMicroBatches) {
   EXPECT_EQ(found.fitting[0].request.microBatches, "tokens");
 }
 
+// Five orders of ranks of one strategy are ahead, but count as one start.
+TEST(SearchSinglesTest, StartsHaveDifferentDegrees) {
+  SingleSpace space;
+  space.searchesSizes = false;
+  auto seconds = [](const PlanRequest &request, int64_t) {
+    return request.strategy.dp == 8
+               ? (request.microBatches == "tokens" ? 0.96 : 1.06)
+               : 1.0;
+  };
+  std::vector<AloneEstimate> estimates = {estimateOf("dp=8", 1.06)};
+  for (const char *order :
+       {"pp+dp+tp", "pp+tp+dp", "tp+pp+dp", "tp+dp+pp", "dp+tp+pp", "dp+pp+tp"})
+    estimates.push_back(
+        estimateOf(std::string("dp=2,tp=2,pp=2,order=") + order, 1));
+  const FoundSingles found = search(estimates, space, seconds);
+  ASSERT_GT(found.fitting.size(), 5u);
+  EXPECT_EQ(found.fitting[0].request.strategy.dp, 8);
+}
+
 // Slices are of micro-batches without padding.
 TEST(SearchSinglesTest, SlicesAreNotPadded) {
   for (const char *slices : {"none", "auto", "8"}) {

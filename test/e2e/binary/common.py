@@ -5,6 +5,7 @@ The tools come by environment variables, which CMake sets: DYNA_DYNAC, DYNA_OPT,
 DYNA_TRANSLATE, and DYNA_WORK, a folder that a test script has for itself.
 """
 
+import errno
 import functools
 import json
 import os
@@ -14,6 +15,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import time
 import unittest
 
 import shared_binaries
@@ -38,9 +40,18 @@ CONFIGS = {"gpt2": GPT2, "llama": LLAMA}
 
 
 def run(command, **options):
-    """Runs a command; the caller looks at the exit code."""
-    return subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True, timeout=PATIENCE, **options)
+    """Runs a command; the caller looks at the exit code.
+
+    A binary that was just written may be busy for a moment, while another thread forks a process.
+    """
+    for left in reversed(range(100)):
+        try:
+            return subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True, timeout=PATIENCE, **options)
+        except OSError as error:
+            if error.errno != errno.ETXTBSY or left == 0:
+                raise
+            time.sleep(0.1)
 
 
 def succeed(command, **options):

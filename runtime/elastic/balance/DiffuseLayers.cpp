@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace dyna {
 namespace {
@@ -50,7 +51,7 @@ private:
       return true;
     int64_t held = 0;
     for (int l = begin; l < end; ++l)
-      held += bytes_->own[l] + bytes_->inFlight[stage] * bytes_->kept[l];
+      held += bytes_->at(stage, l);
     return held <= bytes_->limits[stage];
   }
 
@@ -101,18 +102,12 @@ DiffusedCut diffuseLayers(const std::vector<double> &costs,
 
 double varianceOf(const std::vector<double> &costs,
                   const std::vector<int> &cut) {
-  std::vector<double> loads;
-  double mean = 0;
-  size_t layer = 0;
-  for (int layers : cut) {
-    loads.push_back(0);
-    for (int i = 0; i < layers; ++i)
-      loads.back() += costs[layer++];
-    mean += loads.back() / static_cast<double>(cut.size());
-  }
+  const std::vector<double> loads = stageSums(costs, cut);
+  const auto stages = static_cast<double>(loads.size());
+  const double mean = std::accumulate(loads.begin(), loads.end(), 0.0) / stages;
   double variance = 0;
   for (double load : loads)
-    variance += (load - mean) * (load - mean) / static_cast<double>(cut.size());
+    variance += (load - mean) * (load - mean) / stages;
   return variance;
 }
 

@@ -145,8 +145,8 @@ private:
     return other_.isBefore(best_) ? other_ : best_;
   }
 
-  /// Of what a replica has, if all have as much, in one micro-batch, if it may
-  /// have as much.
+  /// Returns the bytes of one micro-batch with a replica's part of the mini-batch, if
+  /// parts are equal. A part above the largest micro-batch counts as that.
   int64_t wholeLoad() const {
     const int64_t tokens = std::accumulate(problem_.lengths.begin(),
                                            problem_.lengths.end(), INT64_C(0));
@@ -166,7 +166,8 @@ private:
     return problem_.held(whole);
   }
 
-  /// Of the two shortest samples: with less, no micro-batch has two.
+  /// Returns the bytes of the two shortest samples together. No micro-batch has two
+  /// samples in less.
   int64_t leastLoad() const {
     std::vector<int64_t> shortest(2, 0);
     std::partial_sort_copy(problem_.lengths.begin(), problem_.lengths.end(),
@@ -204,7 +205,8 @@ private:
       best = std::move(candidate);
   }
 
-  /// Whether a replica has nothing while a micro-batch could be two.
+  /// Returns true if a replica has no micro-batch, although one of another replica has
+  /// several samples.
   bool leavesIdle(const MicroBatches &cut) const {
     int busy = 0, last = -1;
     bool canBeCut = false;
@@ -224,7 +226,7 @@ private:
   int64_t tried_ = 0;      ///< share
 };
 
-/// Of a row that several samples may share.
+/// Returns the tokens of the longest row that several samples share.
 int64_t rowTokens(const Model &model, const PlanOptions &options) {
   return std::min(longestSample(model, options),
                   options.maxTokensPerMicroBatch);

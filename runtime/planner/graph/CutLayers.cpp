@@ -33,7 +33,7 @@ public:
         stages_(stages) {
     for (int s = 0; s < stages && bytes; ++s)
       for (int l = 0; l < layers_; ++l)
-        fitAlone_ &= bytesOf(s, l) <= bytes->limits[s];
+        fitAlone_ &= bytes->at(s, l) <= bytes->limits[s];
   }
 
   /// Returns the layers of each stage; empty if no cut has room.
@@ -60,10 +60,6 @@ public:
   }
 
 private:
-  int64_t bytesOf(int stage, int layer) const {
-    return bytes_->own[layer] + bytes_->inFlight[stage] * bytes_->kept[layer];
-  }
-
   /// Returns the end of the most layers that a stage can have from one on.
   int endOf(int stage, int begin) const {
     double sum = 0;
@@ -73,7 +69,7 @@ private:
       sum += costs_[end];
       if (!(sum <= limit_))
         break;
-      if (bytes_ && (held += bytesOf(stage, end)) > bytes_->limits[stage])
+      if (bytes_ && (held += bytes_->at(stage, end)) > bytes_->limits[stage])
         break;
     }
     return end;
@@ -185,6 +181,18 @@ private:
 };
 
 } // namespace
+
+std::vector<double> stageSums(const std::vector<double> &costs,
+                              const std::vector<int> &cut) {
+  std::vector<double> sums;
+  size_t layer = 0;
+  for (int layers : cut) {
+    double &sum = sums.emplace_back(0);
+    for (int i = 0; i < layers; ++i)
+      sum += costs[layer++];
+  }
+  return sums;
+}
 
 std::vector<int> partitionLayers(const std::vector<double> &costs, int stages) {
   return LayerCutter(costs, stages, nullptr).cut();

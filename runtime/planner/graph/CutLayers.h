@@ -35,12 +35,21 @@ namespace dyna {
 /// has at most t layers. b is small where stages are even: the limit leaves little room.
 std::vector<int> partitionLayers(const std::vector<double> &costs, int stages);
 
+/// Returns the sum of costs of each stage of a cut.
+std::vector<double> stageSums(const std::vector<double> &costs,
+                              const std::vector<int> &cut);
+
 /// Bytes of layers in stages.
 struct LayerBytes {
   std::vector<int64_t> own;      ///< by layer: parameters and their state
   std::vector<int64_t> kept;     ///< by layer: of one micro-batch in flight
   std::vector<int64_t> inFlight; ///< by stage: micro-batches
   std::vector<int64_t> limits;   ///< by stage
+
+  /// Returns the bytes of a layer in a stage.
+  int64_t at(int stage, int layer) const {
+    return own[layer] + inFlight[stage] * kept[layer];
+  }
 };
 
 /// Does the same within the bytes of each stage. Fails with ResourceExhausted if no cut

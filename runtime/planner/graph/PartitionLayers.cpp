@@ -17,15 +17,8 @@ partitionLayersForAny(const std::vector<std::vector<double>> &costs,
                       int stages) {
   auto largest = [](const std::vector<double> &own,
                     const std::vector<int> &cut) {
-    double most = 0;
-    size_t layer = 0;
-    for (int layers : cut) {
-      double sum = 0;
-      for (int i = 0; i < layers; ++i)
-        sum += own[layer++];
-      most = std::max(most, sum);
-    }
-    return most;
+    const std::vector<double> sums = stageSums(own, cut);
+    return *std::max_element(sums.begin(), sums.end());
   };
   std::vector<std::vector<int>> cuts;
   std::vector<double> least;

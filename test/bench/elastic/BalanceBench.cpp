@@ -11,36 +11,23 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/abi/Random.h"
+#include "runtime/base/CoreTime.h"
 #include "runtime/planner/graph/CutLayers.h"
 
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
 #include <numeric>
 
 using namespace dyna;
 
 namespace {
 
-double coreSeconds() {
-  timespec time = {};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) +
-         static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
 double largestOverMean(const std::vector<double> &costs,
                        const std::vector<int> &cut) {
-  double most = 0;
-  size_t layer = 0;
-  for (int layers : cut) {
-    double sum = 0;
-    for (int i = 0; i < layers; ++i)
-      sum += costs[layer++];
-    most = std::max(most, sum);
-  }
-  return most * static_cast<double>(cut.size()) /
-         std::accumulate(costs.begin(), costs.end(), 0.0);
+  const std::vector<double> sums = stageSums(costs, cut);
+  return *std::max_element(sums.begin(), sums.end()) *
+         static_cast<double>(sums.size()) /
+         std::accumulate(sums.begin(), sums.end(), 0.0);
 }
 
 int measure(int stages) {

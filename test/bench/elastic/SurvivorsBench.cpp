@@ -17,18 +17,17 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/abi/Random.h"
+#include "runtime/base/CoreTime.h"
 #include "runtime/elastic/prune/PruningSchedule.h"
 #include "runtime/elastic/prune/SelectSurvivors.h"
+#include "test/runtime/elastic/SumOfThreads.h"
 
 #include <algorithm>
 #include <cmath>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <tuple>
 #include <vector>
@@ -39,14 +38,6 @@ namespace {
 
 constexpr int ranks = 2, repeats = 5;
 constexpr int64_t columns = 1024;
-
-/// Processor seconds of this thread.
-double coreSeconds() {
-  timespec time = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) +
-         static_cast<double>(time.tv_nsec) * 1e-9;
-}
 
 /// Sums of four uniform numbers are near a normal one.
 void fill(std::vector<float> &weights, uint64_t seed) {
@@ -59,36 +50,6 @@ void fill(std::vector<float> &weights, uint64_t seed) {
     weights[i] = static_cast<float>(deviation * sum / 65536);
   }
 }
-
-class Meeting {
-public:
-  Status sum(std::vector<int64_t> &counts) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    if (arrived_ == 0)
-      sum_.assign(counts.size(), 0);
-    for (size_t i = 0; i < counts.size(); ++i)
-      sum_[i] += counts[i];
-    const int turn = turn_;
-    if (++arrived_ == ranks) {
-      arrived_ = 0;
-      total_ = sum_;
-      payload_ += static_cast<int64_t>(counts.size() * sizeof(int64_t));
-      ++turn_;
-      changed_.notify_all();
-    }
-    changed_.wait(lock, [&] { return turn_ != turn; });
-    counts = total_;
-    return Status::ok();
-  }
-  int64_t sentBytes() const { return 2 * (ranks - 1) * payload_ / ranks; }
-
-private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<int64_t> sum_, total_;
-  int arrived_ = 0, turn_ = 0;
-  int64_t payload_ = 0;
-};
 
 /// Returns the processor seconds of the rank that takes most, the median of some runs.
 double secondsOf(const std::function<void(int)> &work) {
@@ -148,7 +109,7 @@ struct Found {
 Found selectExactly(Weights &weights, int64_t kept) {
   Found found = {};
   int64_t marked[ranks] = {};
-  Meeting meeting;
+  SumOfThreads meeting(ranks);
   found.seconds = secondsOf([&](int rank) {
     const WeightBox<float> box = weights.boxOf(rank);
     auto survivors = selectSurvivors<float>(
@@ -158,7 +119,8 @@ Found selectExactly(Weights &weights, int64_t kept) {
       std::abort();
     marked[rank] = markSurvivors(box, *survivors, weights.masks[rank].data());
   });
-  found.bytes = meeting.sentBytes() / repeats;
+  // Around a ring.
+  found.bytes = 2 * (ranks - 1) * meeting.bytes() / ranks / repeats;
   found.marked = marked[0] + marked[1];
   return found;
 }

@@ -4,7 +4,7 @@
 
 #include "runtime/elastic/balance/DiffuseLayers.h"
 
-#include "runtime/abi/Random.h"
+#include "test/runtime/planner/Draw.h"
 
 #include <cmath>
 #include <gmock/gmock.h>
@@ -15,33 +15,27 @@ using testing::ElementsAre;
 
 namespace {
 
-class Draw {
-public:
-  uint64_t below(uint64_t end) { return dyna_mix64(++counter_) % end; }
-  std::vector<double> costs(size_t layers) {
-    std::vector<double> costs(layers);
-    for (double &cost : costs)
-      cost = static_cast<double>(below(100)) / 7;
-    return costs;
-  }
-  /// Returns a cut of so many layers into stages that are not empty.
-  std::vector<int> cut(int layers, int stages) {
-    std::vector<int> cut(stages, 1);
-    for (int left = layers - stages; left > 0; --left)
-      ++cut[below(stages)];
-    return cut;
-  }
+std::vector<double> drawCosts(int layers, Draw &draw) {
+  std::vector<double> costs(layers);
+  for (double &cost : costs)
+    cost = draw.below(100) / 7.0;
+  return costs;
+}
 
-private:
-  uint64_t counter_ = 31;
-};
+/// Returns a cut of so many layers into stages that are not empty.
+std::vector<int> drawCut(int layers, int stages, Draw &draw) {
+  std::vector<int> cut(stages, 1);
+  for (int left = layers - stages; left > 0; --left)
+    ++cut[draw.below(stages)];
+  return cut;
+}
 
 bool fits(const LayerBytes &bytes, const std::vector<int> &cut, size_t stage) {
   const auto begin =
       static_cast<size_t>(std::accumulate(cut.begin(), cut.begin() + stage, 0));
   int64_t held = 0;
   for (size_t l = begin; l < begin + cut[stage]; ++l)
-    held += bytes.own[l] + bytes.inFlight[stage] * bytes.kept[l];
+    held += bytes.at(static_cast<int>(stage), static_cast<int>(l));
   return held <= bytes.limits[stage];
 }
 
@@ -60,13 +54,13 @@ std::vector<std::vector<int>> movesOf(const std::vector<int> &cut) {
 
 // No move of one layer lowers the variance any more, and none of those before raised it.
 TEST(DiffuseLayersTest, EndsWhereNoMoveLowersTheVariance) {
-  Draw draw;
+  Draw draw(31);
   int64_t moves = 0;
   for (int round = 0; round < 500; ++round) {
-    const int stages = 1 + static_cast<int>(draw.below(8));
-    const int layers = stages + static_cast<int>(draw.below(20));
-    const std::vector<double> costs = draw.costs(layers);
-    const std::vector<int> first = draw.cut(layers, stages);
+    const int stages = 1 + draw.below(8);
+    const int layers = stages + draw.below(20);
+    const std::vector<double> costs = drawCosts(layers, draw);
+    const std::vector<int> first = drawCut(layers, stages, draw);
     const DiffusedCut found = diffuseLayers(costs, first);
     moves += found.moves;
     EXPECT_EQ(std::accumulate(found.layers.begin(), found.layers.end(), 0),
@@ -84,22 +78,22 @@ TEST(DiffuseLayersTest, EndsWhereNoMoveLowersTheVariance) {
 }
 
 TEST(DiffuseLayersTest, StagesGetNoMoreThanTheirMemory) {
-  Draw draw;
+  Draw draw(31);
   int limited = 0;
   for (int round = 0; round < 500; ++round) {
-    const int stages = 2 + static_cast<int>(draw.below(4));
-    const int layers = stages + static_cast<int>(draw.below(12));
-    const std::vector<double> costs = draw.costs(layers);
+    const int stages = 2 + draw.below(4);
+    const int layers = stages + draw.below(12);
+    const std::vector<double> costs = drawCosts(layers, draw);
     LayerBytes bytes;
     for (int l = 0; l < layers; ++l) {
-      bytes.own.push_back(static_cast<int64_t>(draw.below(20)));
-      bytes.kept.push_back(static_cast<int64_t>(draw.below(5)));
+      bytes.own.push_back(draw.below(20));
+      bytes.kept.push_back(draw.below(5));
     }
     for (int s = 0; s < stages; ++s) {
       bytes.inFlight.push_back(stages - s);
-      bytes.limits.push_back(30 + static_cast<int64_t>(draw.below(90)));
+      bytes.limits.push_back(30 + draw.below(90));
     }
-    const std::vector<int> first = draw.cut(layers, stages);
+    const std::vector<int> first = drawCut(layers, stages, draw);
     const DiffusedCut found = diffuseLayers(costs, first, &bytes);
     limited += found.layers != diffuseLayers(costs, first).layers;
     // A stage that never got a layer may have been too large before.

@@ -4,14 +4,13 @@
 
 #include "runtime/elastic/prune/SelectSurvivors.h"
 
-#include "runtime/abi/Random.h"
+#include "test/runtime/elastic/SumOfThreads.h"
+#include "test/runtime/planner/Draw.h"
 
 #include <algorithm>
 #include <cmath>
-#include <condition_variable>
 #include <gtest/gtest.h>
 #include <limits>
-#include <mutex>
 #include <numeric>
 #include <thread>
 #include <tuple>
@@ -19,55 +18,6 @@
 using namespace dyna;
 
 namespace {
-
-class Draw {
-public:
-  explicit Draw(uint64_t seed) : seed_(seed) {}
-  uint64_t next() {
-    return dyna_mix64(seed_ + 0x9E3779B97F4A7C15ull * ++count_);
-  }
-  int64_t below(int64_t end) {
-    return static_cast<int64_t>(next() % static_cast<uint64_t>(end));
-  }
-
-private:
-  uint64_t seed_, count_ = 0;
-};
-
-/// Adds up counts of threads, which all call it equally often.
-class Ranks {
-public:
-  explicit Ranks(int count) : count_(count) {}
-
-  Status sum(std::vector<int64_t> &counts) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    if (arrived_ == 0)
-      sum_.assign(counts.size(), 0);
-    EXPECT_EQ(sum_.size(), counts.size());
-    for (size_t i = 0; i < counts.size(); ++i)
-      sum_[i] += counts[i];
-    const int64_t turn = turn_;
-    if (++arrived_ == count_) {
-      arrived_ = 0;
-      total_ = sum_;
-      bytes_ += static_cast<int64_t>(counts.size() * sizeof(int64_t));
-      ++turn_;
-      changed_.notify_all();
-    }
-    changed_.wait(lock, [&] { return turn_ != turn; });
-    counts = total_;
-    return Status::ok();
-  }
-  int64_t bytes() const { return bytes_; }
-
-private:
-  const int count_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<int64_t> sum_, total_;
-  int arrived_ = 0;
-  int64_t turn_ = 0, bytes_ = 0;
-};
 
 /// Parameters, one behind the other, and the boxes of each that a rank counts.
 template <typename T> struct Dealt {
@@ -112,7 +62,7 @@ template <typename T> struct Dealt {
 template <typename T>
 std::vector<uint8_t> select(const Dealt<T> &dealt, int64_t kept,
                             int64_t *bytes = nullptr) {
-  Ranks ranks(static_cast<int>(dealt.ranks.size()));
+  SumOfThreads ranks(static_cast<int>(dealt.ranks.size()));
   std::vector<uint8_t> marked(dealt.all.size(), 2);
   std::vector<std::thread> threads;
   for (size_t rank = 0; rank < dealt.ranks.size(); ++rank)
@@ -172,7 +122,7 @@ template <typename T> T drawWeight(int kind, Draw &draw) {
     return draw.below(9) == 0 ? sign * std::numeric_limits<T>::infinity()
                               : sign * std::numeric_limits<T>::max();
   default:
-    return drawWeight<T>(static_cast<int>(draw.below(5)), draw);
+    return drawWeight<T>(draw.below(5), draw);
   }
 }
 
@@ -193,8 +143,8 @@ TYPED_TEST(SelectSurvivorsTest, AreThoseOfAFullSort) {
       dealt.add(rows, columns, values, draw);
     }
     const auto weights = static_cast<int64_t>(dealt.all.size());
-    for (int64_t kept :
-         {int64_t{0}, int64_t{1}, weights, draw.below(weights + 1)})
+    for (int64_t kept : {int64_t{0}, int64_t{1}, weights,
+                         int64_t{draw.below(static_cast<int>(weights) + 1)}})
       ASSERT_EQ(select(dealt, kept), bySorting(dealt.all, kept))
           << "round " << round << ", " << kept << " of " << weights;
   }
@@ -207,9 +157,8 @@ TYPED_TEST(SelectSurvivorsTest, FewCandidatesAreCopied) {
   dealt.ranks.resize(2);
   std::vector<TypeParam> values(256 * 300);
   for (TypeParam &value : values)
-    value = static_cast<TypeParam>(
-        std::ldexp(static_cast<double>(draw.below(1 << 9)),
-                   static_cast<int>(draw.below(60)) - 30));
+    value = static_cast<TypeParam>(std::ldexp(
+        static_cast<double>(draw.below(1 << 9)), draw.below(60) - 30));
   dealt.add(256, 300, values, draw);
   int64_t bytes = 0;
   for (int64_t kept : {100, 7000, 60000}) {
@@ -227,7 +176,7 @@ TYPED_TEST(SelectSurvivorsTest, WhatIsNoNumberIsRefused) {
     const TypeParam nan = std::numeric_limits<TypeParam>::quiet_NaN();
     values[17] = isNegative ? -nan : nan;
     dealt.add(5, 7, values, draw);
-    Ranks ranks(3);
+    SumOfThreads ranks(3);
     std::vector<std::thread> threads;
     for (size_t rank = 0; rank < 3; ++rank)
       threads.emplace_back([&, rank] {

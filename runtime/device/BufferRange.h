@@ -10,8 +10,8 @@
 
 namespace dyna {
 
-/// Whether `bytes` bytes at `offset` lie in the buffer; else InvalidArgument,
-/// which calls it `what` ("copy").
+/// Returns InvalidArgument if `bytes` bytes at `offset` do not lie in the buffer. The
+/// message calls their use `what` ("copy").
 inline Status checkRange(const Buffer &buffer, int64_t offset, int64_t bytes,
                          const char *what) {
   if (offset < 0 || bytes < 0 || offset > buffer.bytes() ||
@@ -20,6 +20,23 @@ inline Status checkRange(const Buffer &buffer, int64_t offset, int64_t bytes,
         formatText("%s of %d bytes at offset %d of a buffer of %d", what, bytes,
                    offset, buffer.bytes()));
   return Status::ok();
+}
+
+/// Returns InvalidArgument if Device::zeroWhere cannot be given these.
+inline Status checkZeroWhere(const Buffer &target, int64_t offset,
+                             const Buffer &mask, int64_t maskOffset,
+                             int64_t count, int64_t elementBytes) {
+  const bool isSize =
+      elementBytes == 2 || elementBytes == 4 || elementBytes == 8;
+  if (!isSize || count < 0 || count > target.bytes() ||
+      offset % elementBytes != 0)
+    return Status::invalidArgument(
+        formatText("zero_where of %d elements of %d bytes at offset %d: they "
+                   "have 2, 4 or 8 bytes and lie at multiples of that",
+                   count, elementBytes, offset));
+  DYNA_RETURN_IF_ERROR(
+      checkRange(target, offset, count * elementBytes, "zero_where"));
+  return checkRange(mask, maskOffset, count, "zero_where by a mask");
 }
 
 } // namespace dyna

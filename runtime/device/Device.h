@@ -103,6 +103,12 @@ public:
   virtual Status fill(Stream &stream, Buffer &target, int64_t offset,
                       int64_t bytes, uint8_t value) = 0;
 
+  /// Zeroes the elements whose byte in `mask` is 0. There are `count` of them, of 2, 4
+  /// or 8 bytes, one behind the other, and `offset` is a multiple of that size.
+  virtual Status zeroWhere(Stream &stream, Buffer &target, int64_t offset,
+                           const Buffer &mask, int64_t maskOffset,
+                           int64_t count, int64_t elementBytes) = 0;
+
   /// Marks the present end of the stream's work with the event.
   virtual Status record(Stream &stream, Event &event) = 0;
   /// Work given to `stream` from now on starts after the event.
@@ -113,6 +119,8 @@ public:
   /// Blocks until all work of the stream is done and returns its first failure.
   virtual Status synchronize(Stream &stream, Deadline deadline) = 0;
 
+  /// Whether the host may read and write the memory of buffers itself.
+  virtual bool sharesMemory() const { return false; }
   /// Whether work may go on when the call that gave it has returned.
   virtual bool runsLate() const { return false; }
   /// Seconds of the device's clock between two events that are recorded and done;

@@ -87,6 +87,9 @@ public:
               int64_t bytes) override;
   Status fill(Stream &stream, Buffer &target, int64_t offset, int64_t bytes,
               uint8_t value) override;
+  Status zeroWhere(Stream &stream, Buffer &target, int64_t offset,
+                   const Buffer &mask, int64_t maskOffset, int64_t count,
+                   int64_t elementBytes) override;
 
   Status record(Stream &stream, Event &event) override;
   Status streamWait(Stream &stream, Event &event) override;

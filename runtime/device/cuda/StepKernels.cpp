@@ -2,6 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
+#include "runtime/device/BufferRange.h"
 #include "runtime/device/Failure.h"
 #include "runtime/device/cuda/CudaDevice.h"
 #include "runtime/device/cuda/HandKernels.h"
@@ -75,6 +76,26 @@ dyna_status cuda::clipNorm(dyna_context *context, const dyna_clip *p) {
       context,
       {p->squared_norms, p->count, p->limit, p->norm, p->scale, p->skips_left},
       /*blocks=*/1);
+}
+
+Status CudaDevice::zeroWhere(Stream &stream, Buffer &target, int64_t offset,
+                             const Buffer &mask, int64_t maskOffset,
+                             int64_t count, int64_t elementBytes) {
+  DYNA_RETURN_IF_ERROR(
+      checkZeroWhere(target, offset, mask, maskOffset, count, elementBytes));
+  if (count == 0)
+    return Status::ok();
+  const gpu::ZeroWhereArguments arguments = {
+      static_cast<char *>(target.data()) + offset,
+      static_cast<const uint8_t *>(mask.data()) + maskOffset, count,
+      elementBytes};
+  constexpr int64_t elementsOfThread = 4, mostBlocks = 1 << 12;
+  return launch(
+      static_cast<StreamHandle>(stream.handle()), dyna_cuda_kernels,
+      static_cast<int64_t>(gpu::Kernel::zero_where),
+      std::clamp<int64_t>(count / (elementsOfThread * gpu::kPlaceThreads), 1,
+                          mostBlocks),
+      &arguments, sizeof arguments);
 }
 
 /// The largest words that all of it are multiples of.

@@ -278,6 +278,34 @@ Status HostDevice::fill(Stream &, Buffer &target, int64_t offset, int64_t bytes,
   return Status::ok();
 }
 
+template <typename Word>
+static void zeroWords(Team &team, void *target, const uint8_t *mask,
+                      int64_t count) {
+  constexpr int64_t piece = 1 << 16;
+  Word *const words = static_cast<Word *>(target);
+  team.parallelFor((count + piece - 1) / piece, [&](int64_t task, int) {
+    const int64_t end = std::min(count, (task + 1) * piece);
+    for (int64_t i = task * piece; i < end; ++i)
+      words[i] = mask[i] != 0 ? words[i] : Word(0);
+  });
+}
+
+Status HostDevice::zeroWhere(Stream &, Buffer &target, int64_t offset,
+                             const Buffer &mask, int64_t maskOffset,
+                             int64_t count, int64_t elementBytes) {
+  DYNA_RETURN_IF_ERROR(
+      checkZeroWhere(target, offset, mask, maskOffset, count, elementBytes));
+  void *const words = static_cast<char *>(target.data()) + offset;
+  const auto *bytes = static_cast<const uint8_t *>(mask.data()) + maskOffset;
+  if (elementBytes == 2)
+    zeroWords<uint16_t>(*team_, words, bytes, count);
+  else if (elementBytes == 4)
+    zeroWords<uint32_t>(*team_, words, bytes, count);
+  else
+    zeroWords<uint64_t>(*team_, words, bytes, count);
+  return Status::ok();
+}
+
 //===----------------------------------------------------------------------===//
 // Streams and events: all work is done when it has been given.
 //===----------------------------------------------------------------------===//

@@ -46,6 +46,51 @@ TEST_P(DeviceConformance, CopiesMoveBytes) {
   EXPECT_EQ(result[110], -1);
 }
 
+TEST_P(DeviceConformance, ElementsBesideAZeroOfTheMaskBecomeZero) {
+  auto expectZeros = [&](auto one, int64_t count) {
+    using Word = decltype(one);
+    constexpr int64_t gap = 3;
+    std::vector<Word> words(static_cast<size_t>(count + 2 * gap));
+    std::vector<uint8_t> mask(words.size());
+    for (size_t i = 0; i < words.size(); ++i) {
+      words[i] = static_cast<Word>(~Word(i)); // as of no number, too
+      mask[i] = static_cast<uint8_t>(i * i % 7 % 3);
+    }
+    std::unique_ptr<Buffer> target = upload(words), marks = upload(mask);
+    ASSERT_TRUE(device
+                    ->zeroWhere(*stream, *target, gap * int64_t(sizeof(Word)),
+                                *marks, gap - 1, count, sizeof(Word))
+                    .isOk());
+    for (size_t i = 0; i < static_cast<size_t>(count); ++i)
+      if (mask[i + gap - 1] == 0)
+        words[i + gap] = 0;
+    EXPECT_EQ(download<Word>(*target), words);
+    EXPECT_EQ(download<uint8_t>(*marks), mask);
+  };
+  for (int64_t count : {0, 1, 5, 1000, 200003}) {
+    expectZeros(uint16_t(), count);
+    expectZeros(uint32_t(), count);
+    expectZeros(uint64_t(), count);
+  }
+  std::unique_ptr<Buffer> buffer = allocate(64), mask = allocate(16);
+  auto isRefused = [&](int64_t offset, int64_t maskOffset, int64_t count,
+                       int64_t bytes) {
+    return device
+               ->zeroWhere(*stream, *buffer, offset, *mask, maskOffset, count,
+                           bytes)
+               .code() == StatusCode::InvalidArgument;
+  };
+  EXPECT_FALSE(isRefused(0, 0, 16, 4));
+  EXPECT_TRUE(isRefused(0, 0, 17, 2)); // marks are missing
+  EXPECT_TRUE(isRefused(0, 1, 16, 4));
+  EXPECT_TRUE(isRefused(4, 0, 16, 4));
+  EXPECT_TRUE(isRefused(2, 0, 1, 4));
+  EXPECT_TRUE(isRefused(0, 0, 1, 3));
+  EXPECT_TRUE(isRefused(0, 0, -1, 4));
+  EXPECT_TRUE(isRefused(-4, 0, 1, 4));
+  EXPECT_TRUE(isRefused(0, 0, INT64_MAX, 8));
+}
+
 TEST_P(DeviceConformance, CopiesOutsideABufferAreRefused) {
   std::unique_ptr<Buffer> buffer = allocate(16), other = allocate(32);
   char bytes[64] = {};

@@ -59,6 +59,12 @@ public:
               uint8_t value) override {
     return device_->fill(stream, target, offset, bytes, value);
   }
+  Status zeroWhere(Stream &stream, Buffer &target, int64_t offset,
+                   const Buffer &mask, int64_t maskOffset, int64_t count,
+                   int64_t elementBytes) override {
+    return device_->zeroWhere(stream, target, offset, mask, maskOffset, count,
+                              elementBytes);
+  }
   Status record(Stream &stream, Event &event) override {
     return device_->record(stream, event);
   }

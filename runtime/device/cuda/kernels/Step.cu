@@ -159,3 +159,29 @@ DYNA_KERNEL(place_rows) {
     return placeWords<uint8_t>(args);
   }
 }
+
+namespace {
+
+template <typename Word>
+DYNA_GPU void zeroWords(const gpu::ZeroWhereArguments &args) {
+  Word *const words = reinterpret_cast<Word *>(args.target);
+  const int64_t step = int64_t(gpu::gridSize()) * gpu::blockSize();
+  for (int64_t i =
+           int64_t(gpu::blockIndex()) * gpu::blockSize() + gpu::threadIndex();
+       i < args.count; i += step)
+    if (args.mask[i] == 0)
+      words[i] = 0;
+}
+
+} // namespace
+
+DYNA_KERNEL(zero_where) {
+  switch (args.elementBytes) {
+  case 2:
+    return zeroWords<uint16_t>(args);
+  case 4:
+    return zeroWords<uint32_t>(args);
+  default:
+    return zeroWords<uint64_t>(args);
+  }
+}

@@ -63,6 +63,14 @@ struct PlaceRowsArguments {
   int32_t addedAs;
 };
 
+/// Elements of 2, 4 or 8 bytes, each with a byte of the mask.
+struct ZeroWhereArguments {
+  char *target;
+  const uint8_t *mask;
+  int64_t count;
+  int64_t elementBytes;
+};
+
 } // namespace gpu
 } // namespace dyna
 

@@ -17,6 +17,7 @@
 #include "runtime/executor/DeviceClock.h"
 #include "runtime/executor/GraphSeat.h"
 #include "runtime/executor/MemoryCheck.h"
+#include "runtime/executor/Pruning.h"
 #include "runtime/executor/Replacement.h"
 #include "runtime/executor/Step.h"
 #include "runtime/executor/Trace.h"
@@ -97,6 +98,11 @@ public:
   Status prepareReplacement(const Replacement &to);
   /// Ends what `prepareReplacement` has begun: with the next graphs, or without.
   void endReplacement(bool isDone);
+
+  /// Prunes the weights that have masks (PruneWeights.cpp). All ranks call it alike, and
+  /// no step is in flight. `model` is that of the graphs, for ranks without a place.
+  Status prune(const Model &model, const PruneOrder &order,
+               PruneResult &result);
 
   /// Times that the graphs were replaced, of which traces tell.
   int64_t version() const { return version_; }

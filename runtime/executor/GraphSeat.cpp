@@ -52,6 +52,8 @@ static int64_t offsetOf(const ParameterPlace &place, ParameterPart part) {
     return place.m;
   case ParameterPart::SecondMoment:
     return place.v;
+  case ParameterPart::Mask:
+    return place.mask;
   }
   return -1;
 }
@@ -80,7 +82,7 @@ RowRange GraphSeat::partRows(int parameter, ParameterPart part) const {
   const RankPart::Parameter &place = view_.place(parameter);
   bool updatedOnly =
       part == ParameterPart::FirstMoment ||
-      part == ParameterPart::SecondMoment ||
+      part == ParameterPart::SecondMoment || part == ParameterPart::Mask ||
       (part == ParameterPart::Master && view_.hasCopy(parameter));
   if (placeOf(parameter, part) < 0)
     return {};
@@ -91,7 +93,7 @@ RowRange GraphSeat::partRows(int parameter, ParameterPart part) const {
 
 int64_t GraphSeat::rowBytes(int parameter, ParameterPart part) const {
   return view_.rowElements(parameter) *
-         elementBytes(typeOf(model(), parameter, part));
+         partElementBytes(model(), parameter, part);
 }
 
 int64_t GraphSeat::partBytes(int parameter, ParameterPart part) const {
@@ -115,7 +117,7 @@ StatusOr<Strip> GraphSeat::rowsOf(int parameter, ParameterPart part,
                             " of " + own.describe());
   Box local = box.relativeTo(own);
   int64_t stride = rowBytes(parameter, part);
-  int64_t element = elementBytes(typeOf(model(), parameter, part));
+  int64_t element = partElementBytes(model(), parameter, part);
   place += local.begin[0] * stride + local.begin[1] * element;
   return Strip{machine_.persistent(place), local.size[0],
                local.size[1] * element, stride};
@@ -160,6 +162,23 @@ Status GraphSeat::clearGradients() {
   return Status::ok();
 }
 
+Status GraphSeat::zeroPruned(int parameter, ParameterPart part) {
+  const int64_t mask = updatedPlace(parameter, ParameterPart::Mask);
+  const int64_t begin = updatedPlace(parameter, part);
+  if (mask < 0 || begin < 0)
+    return Status::ok();
+  return machine_.zeroWhere(begin, mask, view_.updatedElements(parameter),
+                            partElementBytes(model(), parameter, part));
+}
+
+Status GraphSeat::clearMasks() {
+  for (int p = 0; p < view_.parameters(); ++p)
+    if (const int64_t place = placeOf(p, ParameterPart::Mask); place >= 0)
+      DYNA_RETURN_IF_ERROR(
+          machine_.fill(place, partBytes(p, ParameterPart::Mask), 1));
+  return Status::ok();
+}
+
 Status GraphSeat::clearOtherRows(int layer) {
   const auto &list = view_.layer(layer).parameters();
   for (int slot = 0; slot < list.size(); ++slot) {
@@ -188,15 +207,21 @@ dyna_tensor GraphSeat::tensorOf(int parameter, ParameterPart part) const {
   return {machine_.persistent(place), partRows(parameter, part).count()};
 }
 
+int64_t GraphSeat::updatedPlace(int parameter, ParameterPart part) const {
+  const RankPart::Parameter &place = view_.place(parameter);
+  const int64_t begin = placeOf(parameter, part);
+  if (begin < 0 || place.updateBegin == place.updateEnd)
+    return -1;
+  const int64_t skipped = place.updateBegin - partRows(parameter, part).begin;
+  return begin + skipped * rowBytes(parameter, part);
+}
+
 dyna_tensor GraphSeat::updatedRows(int parameter, ParameterPart part) const {
   const RankPart::Parameter &place = view_.place(parameter);
-  int64_t rows = place.updateEnd - place.updateBegin;
-  if (placeOf(parameter, part) < 0 || rows == 0)
+  const int64_t begin = updatedPlace(parameter, part);
+  if (begin < 0)
     return {nullptr, 0};
-  int64_t skipped = place.updateBegin - partRows(parameter, part).begin;
-  return {machine_.persistent(placeOf(parameter, part) +
-                              skipped * rowBytes(parameter, part)),
-          rows};
+  return {machine_.persistent(begin), place.updateEnd - place.updateBegin};
 }
 
 std::vector<dyna_tensor> GraphSeat::values(int layer) const {

@@ -82,6 +82,11 @@ public:
   /// Of the logical tensor, what this rank has of a part.
   Box partBox(int parameter, ParameterPart part) const;
   Status clearGradients();
+  /// Zeroes what lies beside a 0 in the mask, in the rows that this rank updates. Does
+  /// nothing if the parameter has no mask, or no such part.
+  Status zeroPruned(int parameter, ParameterPart part);
+  /// Marks all weights as survivors.
+  Status clearMasks();
   /// `update` clears the gradient rows it is given; with ZeRO the rows of other
   /// ranks hold what this rank contributed to them.
   Status clearOtherRows(int layer);
@@ -93,6 +98,8 @@ public:
   dyna_tensor tensorOf(int parameter, ParameterPart part) const;
   /// In the arena; -1: not there.
   int64_t placeOf(int parameter, ParameterPart part) const;
+  /// Where the rows that this rank updates begin in the arena; -1: it updates none.
+  int64_t updatedPlace(int parameter, ParameterPart part) const;
   /// The rows that this rank updates.
   dyna_tensor updatedRows(int parameter, ParameterPart part) const;
   std::vector<dyna_tensor> values(int layer) const;

@@ -202,8 +202,23 @@ static Status clearKeyGradients(Run &run, const Instruction &i) {
       run.machine.dynamicStart() + run.place(Operand::KeyGradients), bytes, 0);
 }
 
+/// Zeroes the gradients of pruned weights that the layer updates, once in a phase:
+/// before their norm is taken, or before they are used.
+static Status zeroPrunedGradients(Run &run, int layer) {
+  if (run.isMasked[layer])
+    return Status::ok();
+  run.isMasked[layer] = true;
+  const auto &list = run.view().layer(layer).parameters();
+  for (int slot = 0; slot < list.size(); ++slot)
+    if (run.view().updates(layer, slot))
+      DYNA_RETURN_IF_ERROR(
+          run.seat.zeroPruned(list.Get(slot), ParameterPart::Gradient));
+  return Status::ok();
+}
+
 static Status callGradNorm(Run &run, const Instruction &i) {
   run.hasNorm = true;
+  DYNA_RETURN_IF_ERROR(zeroPrunedGradients(run, i.layer));
   return call(run, i, {}, run.seat.updatedGradients(i.layer, true), {},
               {{run.machine.result(run.normIndex(i.layer)), 1}});
 }
@@ -235,6 +250,7 @@ Status clipGradient(Run &run) {
 static Status callUpdate(Run &run, const Instruction &i) {
   if (!run.isScaled)
     DYNA_RETURN_IF_ERROR(clipGradient(run));
+  DYNA_RETURN_IF_ERROR(zeroPrunedGradients(run, i.layer));
   std::vector<dyna_tensor> params, in;
   const auto &list = run.view().layer(i.layer).parameters();
   for (int slot = 0; slot < list.size(); ++slot) {

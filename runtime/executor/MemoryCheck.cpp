@@ -160,7 +160,9 @@ MemoryCheck::writableRanges(const Run &run, const ProgramBlocks::Uses &uses,
 
 void MemoryCheck::addParameterRanges(const Instruction &instruction,
                                      std::vector<Range> &ranges) const {
-  if (!writesParameters(instruction.op))
+  // Before a norm is taken the gradients of pruned weights become zero.
+  const bool masks = instruction.op == Instruction::GRAD_NORM;
+  if (!writesParameters(instruction.op) && !masks)
     return;
   const RankView &view = seat_->view();
   int layer = instruction.layer;
@@ -179,7 +181,8 @@ void MemoryCheck::addParameterRanges(const Instruction &instruction,
     };
     int64_t all = view.elements(p), rows = view.updatedElements(p);
     if (written(ParameterUse::UsedGradients) ||
-        written(ParameterUse::UpdatedGradients))
+        written(ParameterUse::UpdatedGradients) ||
+        (masks && updated && view.model().hasMask(p)))
       add(ParameterPart::Gradient, all, elementBytes(view.gradientType()));
     if (written(ParameterUse::Masters))
       add(ParameterPart::Master, view.hasCopy(p) ? rows : all, master);

@@ -85,6 +85,11 @@ public:
   Status fill(int64_t offset, int64_t bytes, uint8_t value) {
     return device_.fill(*stream_, *arena_, offset, bytes, value);
   }
+  Status zeroWhere(int64_t offset, int64_t mask, int64_t count,
+                   int64_t elementBytes) {
+    return device_.zeroWhere(*stream_, *arena_, offset, *arena_, mask, count,
+                             elementBytes);
+  }
   Status toDevice(int64_t offset, const void *source, int64_t bytes) {
     return device_.copyToDevice(*stream_, *arena_, offset, source, bytes);
   }

@@ -177,6 +177,18 @@ Status RankTeam::replace(const Replacement &to) {
   return status;
 }
 
+Status RankTeam::prune(const PruneOrder &order, PruneResult &result) {
+  std::vector<PruneResult> results(ranks_.size());
+  DYNA_RETURN_IF_ERROR(onAllRanks([&](Rank &rank) {
+    return rank.executor->prune(model(), order, results[&rank - ranks_.data()]);
+  }));
+  // All have the same but for their times.
+  result = results.front();
+  for (const PruneResult &one : results)
+    result.seconds = std::max(result.seconds, one.seconds);
+  return Status::ok();
+}
+
 StatusOr<std::vector<bool>> RankTeam::any(const std::vector<bool> &here) {
   if (static_cast<int>(ranks_.size()) == worldRanks())
     return here;
@@ -302,27 +314,27 @@ RankTeam::Take RankTeam::takeFromHome(int parameter, ParameterPart part) {
 // Logical tensors
 //===----------------------------------------------------------------------===//
 
-plan::ElementType RankTeam::logicalType(int parameter,
-                                        ParameterPart part) const {
-  return part == ParameterPart::Gradient ? model().masterType()
-                                         : typeOf(model(), parameter, part);
+int64_t RankTeam::logicalBytes(int parameter, ParameterPart part) const {
+  return partElementBytes(
+      model(), parameter,
+      part == ParameterPart::Gradient ? ParameterPart::Master : part);
 }
 
 int64_t RankTeam::partBytes(int parameter, ParameterPart part) const {
-  bool exists =
+  const bool trains =
+      includes(graphs_.front().persistent, Persistent::Training);
+  const bool exists =
       part == ParameterPart::Master ||
-      (part == ParameterPart::Copy
-           ? model().hasCopy(parameter)
-           : includes(graphs_.front().persistent, Persistent::Training));
-  return exists ? model().elements(parameter) *
-                      elementBytes(logicalType(parameter, part))
+      (part == ParameterPart::Copy   ? model().hasCopy(parameter)
+       : part == ParameterPart::Mask ? trains && model().hasMask(parameter)
+                                     : trains);
+  return exists ? model().elements(parameter) * logicalBytes(parameter, part)
                 : 0;
 }
 
 std::vector<RowRange> RankTeam::rowChunks(int parameter,
                                           ParameterPart part) const {
-  int64_t row = model().rowElements(parameter) *
-                elementBytes(logicalType(parameter, part));
+  int64_t row = model().rowElements(parameter) * logicalBytes(parameter, part);
   int64_t count =
       std::max<int64_t>(1, kRowChunkBytes / std::max<int64_t>(row, 1));
   std::vector<RowRange> chunks;
@@ -389,7 +401,7 @@ Status RankTeam::readRows(int parameter, ParameterPart part, RowRange rows,
                           void *target) {
   const bool sums = part == ParameterPart::Gradient;
   const plan::ElementType stored = typeOf(model(), parameter, part);
-  const int64_t size = elementBytes(logicalType(parameter, part));
+  const int64_t size = logicalBytes(parameter, part);
   const Box wanted = boxOfRows(model(), parameter, rows);
   const int64_t whole = wanted.size[1] * size;
   auto give = [&](int, const Box &box, const void *bytes) {
@@ -408,13 +420,13 @@ Status RankTeam::readRows(int parameter, ParameterPart part, RowRange rows,
       sums ? planSum(graph().summandBoxes(parameter), {{0, wanted}})
            : planMove(graph().currentBoxes(parameter), {{0, wanted}});
   DYNA_RETURN_IF_ERROR(transfers.status());
-  return carry(*transfers, elementBytes(stored), takeFromHome(parameter, part),
-               give);
+  return carry(*transfers, partElementBytes(model(), parameter, part),
+               takeFromHome(parameter, part), give);
 }
 
 Status RankTeam::writeRows(int parameter, ParameterPart part, RowRange rows,
                            const void *source) {
-  const int64_t size = elementBytes(logicalType(parameter, part));
+  const int64_t size = logicalBytes(parameter, part);
   const Box all = boxOfRows(model(), parameter, rows);
   std::vector<RankBox> from, to;
   for (Rank &rank : ranks_) {

@@ -81,6 +81,9 @@ public:
   /// it. If a rank is lost meanwhile, no step runs any more,
   /// but the present graphs have all their state.
   Status replace(const Replacement &to);
+  /// Prunes weights on all ranks between two steps, when none is in flight. All processes
+  /// call it.
+  Status prune(const PruneOrder &order, PruneResult &result);
   /// Times that the graphs were replaced, of which traces tell.
   int64_t version() const { return ranks_.front().executor->version(); }
   void setVersion(int64_t version);
@@ -150,8 +153,8 @@ private:
                const Take &take, const Give &give);
   /// Reads boxes of home's tensors.
   Take takeFromHome(int parameter, ParameterPart part);
-  /// As the whole tensor has them; gradients may lie narrower.
-  plan::ElementType logicalType(int parameter, ParameterPart part) const;
+  /// Bytes of an element as the whole tensor has it; gradients may lie narrower.
+  int64_t logicalBytes(int parameter, ParameterPart part) const;
 
   std::vector<GraphUse> graphs_;
   std::vector<Rank> ranks_;

@@ -30,7 +30,7 @@ struct Run {
         program(plan.ranks[machine.rank()]), samples(verified.samples),
         miniBatch(miniBatch), scalars(scalars), result(result),
         blocks(seat.view(), plan, program), staging(plan.microBatchCount()),
-        segments(plan.microBatchCount()) {}
+        segments(plan.microBatchCount()), isMasked(seat.view().layers()) {}
 
   const RankView &view() const { return seat.view(); }
 
@@ -63,6 +63,8 @@ struct Run {
   std::vector<Staging> staging;        ///< of each micro-batch
   std::vector<dyna_segments> segments; ///< of each micro-batch
   bool hasNorm = false;
+  /// Layers whose gradients have zeros where weights are pruned.
+  std::vector<bool> isMasked;
   bool isScaled = false; ///< the device works out the factor of clipping
   /// The last call of a micro-batch: its number and direction.
   int lastMicroBatch = -1;

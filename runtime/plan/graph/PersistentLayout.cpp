@@ -12,7 +12,15 @@ plan::ElementType typeOf(const Model &model, int parameter,
                          ParameterPart part) {
   return part == ParameterPart::Copy       ? model.computeType(parameter)
          : part == ParameterPart::Gradient ? model.gradientType()
+         : part == ParameterPart::Mask     ? plan::ELEMENT_UNKNOWN
                                            : model.masterType();
+}
+
+int64_t partElementBytes(const Model &model, int parameter,
+                         ParameterPart part) {
+  return part == ParameterPart::Mask
+             ? 1
+             : elementBytes(typeOf(model, parameter, part));
 }
 
 Persistent neededFor(plan::Instruction::Op op) {
@@ -83,6 +91,9 @@ PersistentLayout persistentLayout(const RankView &view, Persistent persistent,
     places[p].m = place(view.updatedElements(p), master);
   for (int p : held)
     places[p].v = place(view.updatedElements(p), master);
+  for (int p : held)
+    if (view.model().hasMask(p))
+      places[p].mask = place(view.updatedElements(p), /*element=*/1);
   return layout;
 }
 

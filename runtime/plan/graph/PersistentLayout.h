@@ -18,15 +18,25 @@
 
 namespace dyna {
 
-/// The tensors of a parameter.
-enum class ParameterPart { Master, Copy, Gradient, FirstMoment, SecondMoment };
+/// The tensors of a parameter. A mask has a byte for each weight: 0 if it is pruned,
+/// else 1. Parameters that are not pruned have none (Model::hasMask).
+enum class ParameterPart {
+  Master,
+  Copy,
+  Gradient,
+  FirstMoment,
+  SecondMoment,
+  Mask
+};
 
 /// What layer functions read: the copy where there is one.
 inline ParameterPart valuePart(const Model &model, int parameter) {
   return model.hasCopy(parameter) ? ParameterPart::Copy : ParameterPart::Master;
 }
-/// As it lies in an arena.
+/// As it lies in an arena. A mask has no such type.
 plan::ElementType typeOf(const Model &model, int parameter, ParameterPart part);
+/// Returns the bytes of an element as it lies in an arena.
+int64_t partElementBytes(const Model &model, int parameter, ParameterPart part);
 
 /// Byte offsets from the start of the arena; -1: not there.
 struct ParameterPlace {
@@ -35,6 +45,7 @@ struct ParameterPlace {
   int64_t gradient = -1;
   int64_t m = -1;
   int64_t v = -1;
+  int64_t mask = -1; ///< only of parameters that are pruned
 };
 
 struct PersistentLayout {
@@ -60,8 +71,8 @@ Persistent neededFor(plan::Instruction::Op op);
 std::string describePersistent(Persistent persistent);
 
 /// Equal parts lie together: all masters, all copies, all gradients, all m, all
-/// v, of the parameters that the view holds, in each part matrices before
-/// vectors, in the order of the manifest. m, v and masters beside a copy
+/// v, all masks, of the parameters that the view holds, in each part matrices before
+/// vectors, in the order of the manifest. m, v, masks and masters beside a copy
 /// have only the rows that the view updates. The first byte is the arena's
 /// `begin`. `rowsAtHome`: of each parameter, -1 unless its values lie elsewhere
 /// (ValuesAtHome.h); empty: none do.

@@ -16,6 +16,8 @@ std::vector<ParameterPart> stateParts(const Model &model, int parameter,
   if (includes(persistent, Persistent::Moments))
     parts.insert(parts.end(),
                  {ParameterPart::FirstMoment, ParameterPart::SecondMoment});
+  if (includes(persistent, Persistent::Moments) && model.hasMask(parameter))
+    parts.push_back(ParameterPart::Mask);
   return parts;
 }
 
@@ -39,7 +41,7 @@ std::vector<SwitchTensor> stateTensors(const ExecutableGraph &from,
     tensor.to = withoutEmpty(to.currentBoxes(p));
     for (ParameterPart part : stateParts(model, p, persistent)) {
       tensor.part = part;
-      tensor.elementBytes = elementBytes(typeOf(model, p, part));
+      tensor.elementBytes = partElementBytes(model, p, part);
       tensors.push_back(tensor);
     }
   }

@@ -8,6 +8,7 @@
 //     part                    lies before on            lies behind on
 //     masters                 ranks that update rows    ranks that update rows
 //     moments (m, v)          ranks that update rows    ranks that update rows
+//     masks of the pruned     ranks that update rows    ranks that update rows
 //     copies in compute type  ranks that update rows    ranks that update rows
 //
 // A rank *updates* all rows that it holds, or with ZeRO its own ones. Rows that it holds
@@ -31,7 +32,7 @@
 namespace dyna {
 
 /// Returns the parts of a parameter that a rank keeps from step to step. Masters come
-/// first. `persistent` says whether there are moments.
+/// first. `persistent` says whether there are moments and masks.
 std::vector<ParameterPart> stateParts(const Model &model, int parameter,
                                       Persistent persistent);
 

@@ -20,6 +20,7 @@
 #include "runtime/plan/program/Plan.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace dyna {
@@ -103,6 +104,13 @@ public:
   bool hasCopy(int parameter) const {
     return computeType(parameter) != masterType();
   }
+  /// Whether ranks keep a mask of the parameter, which says which weights are pruned.
+  bool hasMask(int parameter) const {
+    return !masked_.empty() && masked_[parameter];
+  }
+  /// Gives masks to these parameters, by their numbers, and to no others. The memory of
+  /// ranks counts them, so graphs are made afterwards.
+  void setMasks(std::vector<bool> masked) { masked_ = std::move(masked); }
 
 private:
   Model() = default;
@@ -113,6 +121,7 @@ private:
   std::vector<std::vector<int>> inputs_, outputs_; ///< edges, by layer
   std::vector<int64_t> elements_;
   std::vector<plan::ElementType> computeTypes_;
+  std::vector<bool> masked_; ///< by parameter; empty: none is
 };
 
 //===----------------------------------------------------------------------===//

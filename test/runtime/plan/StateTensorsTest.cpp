@@ -69,7 +69,8 @@ Memory memoryOf(const ExecutableGraph &graph) {
            {std::pair(ParameterPart::Master, place.master),
             {ParameterPart::Copy, place.copy},
             {ParameterPart::FirstMoment, place.m},
-            {ParameterPart::SecondMoment, place.v}}) {
+            {ParameterPart::SecondMoment, place.v},
+            {ParameterPart::Mask, place.mask}}) {
         if (offset < 0)
           continue;
         Piece &piece = memory[{rank, {p, static_cast<int>(part)}}];
@@ -189,6 +190,10 @@ public:
     auto model = Model::create(tinyManifest(tiny));
     EXPECT_TRUE(model.isOk()) << model.status().message();
     model_ = std::make_unique<Model>(std::move(*model));
+    std::vector<bool> masked(static_cast<size_t>(model_->parameters()));
+    for (size_t p = 0; p < masked.size(); ++p)
+      masked[p] = (seed + p) % 3 == 0;
+    model_->setMasks(std::move(masked));
   }
 
   /// Draws a graph of 1 to 12 ranks.
@@ -300,6 +305,28 @@ TEST(StateTensorsTest, EvaluationHasNoMoments) {
                           ParameterPart::SecondMoment));
   EXPECT_THAT(stateParts(model, 0, Persistent::Masters),
               ElementsAre(ParameterPart::Master, ParameterPart::Copy));
+}
+
+TEST(StateTensorsTest, MasksAreStateOfThePruned) {
+  TinyOptions tiny;
+  tiny.compute = plan::BF16;
+  Model model = *Model::create(tinyManifest(tiny));
+  const int64_t dense = persistentLayout(RankView::whole(model)).bytes;
+  const ExecutableGraph zero =
+      *ExecutableGraph::create(model, *parseStrategy("dp=2,zero=1"));
+  const int64_t shared = persistentLayout(zero.rankView(0)).bytes;
+  std::vector<bool> masked(static_cast<size_t>(model.parameters()));
+  masked[1] = true;
+  model.setMasks(masked);
+  EXPECT_EQ(stateParts(model, 1, Persistent::Training).back(),
+            ParameterPart::Mask);
+  EXPECT_EQ(stateParts(model, 0, Persistent::Training).size(), 4u);
+  EXPECT_EQ(stateParts(model, 1, Persistent::Masters).size(), 2u);
+  EXPECT_EQ(persistentLayout(RankView::whole(model)).bytes,
+            dense + dyna_align_block(model.elements(1)));
+  // Under ZeRO a rank has the mask of the rows that it updates.
+  EXPECT_EQ(persistentLayout(zero.rankView(0)).bytes,
+            shared + dyna_align_block(zero.rankView(0).updatedElements(1)));
 }
 
 } // namespace

@@ -198,6 +198,16 @@ static void addPlanChoices(JsonObject &line, const StepMetrics &m) {
                               .add("full", (*m.recomputed)[2]));
 }
 
+/// Adds what is zero, in a run that prunes.
+static void addPruning(JsonObject &line, const StepMetrics &m) {
+  if (!m.pruning)
+    return;
+  line.add("sparsity", m.pruning->sparsity)
+      .add("survivors", m.pruning->survivors);
+  if (m.pruning->eventSeconds)
+    line.add("prune_seconds", jsonFixed(*m.pruning->eventSeconds, 6));
+}
+
 Status MetricsFile::write(const StepMetrics &m) {
   double rate = m.seconds > 0 ? static_cast<double>(m.tokens) / m.seconds : 0;
   JsonObject line;
@@ -224,6 +234,7 @@ Status MetricsFile::write(const StepMetrics &m) {
     line.add("predicted_seconds", jsonFixed(m.predictedSeconds, 6))
         .add("core_wait_seconds", jsonFixed(m.coreWaitSeconds, 6));
   addPlanChoices(line, m);
+  addPruning(line, m);
   addReport(line, m);
   return writeLine(line.text());
 }

@@ -27,6 +27,14 @@ struct PhaseMetrics {
   int64_t merged = 0;
 };
 
+/// Weights that are left before a step, in a run with --prune.
+struct PruningMetrics {
+  double sparsity = 0; ///< as the schedule has it
+  int64_t survivors = 0;
+  std::optional<double>
+      eventSeconds; ///< if weights were pruned before the step
+};
+
 struct StepMetrics {
   int64_t step = 0; ///< from 1: steps done
   double loss = 0;  ///< per target token
@@ -58,6 +66,7 @@ struct StepMetrics {
   /// Where modes of recomputation were chosen: forwards of one layer and
   /// micro-batch in each.
   std::optional<std::array<int64_t, 3>> recomputed;
+  std::optional<PruningMetrics> pruning;
 
   /// What a plan is other than what was asked for; of several, all of it.
   void addPlan(const plan::Plan &plan, bool choosesRecompute);

@@ -10,6 +10,7 @@
 #include "runtime/plan/model/Bytes.h"
 #include "runtime/planner/cut/batching/Batchings.h"
 #include "runtime/train/flags/Flags.h"
+#include "runtime/train/flags/PruneFlag.h"
 #include "runtime/train/flags/SaveSchedule.h"
 
 #include <algorithm>
@@ -213,6 +214,20 @@ Status refuseAny(const TrainOptions &options,
   return Status::ok();
 }
 
+/// Refuses --prune where nothing is trained.
+static Status checkPruning(const TrainOptions &options) {
+  const bool trains = !options.evaluate && options.profile.empty() &&
+                      options.writeLengths.empty();
+  if (trains || !options.isGiven("prune"))
+    return Status::ok();
+  return Status::invalidArgument(formatText(
+      "--prune makes weights zero while a run trains, and --%s trains nothing: "
+      "leave out one of them",
+      options.evaluate           ? "evaluate"
+      : !options.profile.empty() ? "profile"
+                                 : "write-lengths"));
+}
+
 Status checkExclusions(const TrainOptions &options) {
   auto bad = [](const char *what) { return Status::invalidArgument(what); };
   if (options.progress && options.noProgress)
@@ -227,6 +242,7 @@ Status checkExclusions(const TrainOptions &options) {
         options, {"save", "trace", "counts", "print-grad-norms", "dump-plans"},
         "--evaluate trains nothing, so there is nothing for --%s to write: "
         "give only one of them"));
+  DYNA_RETURN_IF_ERROR(checkPruning(options));
   if (options.strategies == "search")
     return bad("--strategies search is of dynac and dyna-plan: --ranges search "
                "looks for strategies and ranges among the degrees that this "
@@ -319,6 +335,8 @@ Status resolveOptions(TrainOptions &options) {
                "stays");
   if (auto schedule = SaveSchedule::parse(options.saveEvery); !schedule.isOk())
     return schedule.status();
+  if (!options.prune.empty())
+    DYNA_RETURN_IF_ERROR(parsePruneFlag(options.prune).status());
   if (options.minLearningRate < 0)
     options.minLearningRate = options.learningRate / 10;
   if (options.minLearningRate > options.learningRate)

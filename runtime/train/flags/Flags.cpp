@@ -256,6 +256,12 @@ std::vector<Flag> optimizerFlags() {
           "steps whose loss or gradient is not finite that are passed over, "
           "without an update, before the run ends",
           &O::skipNonfinite, 0, mostSteps, Stored::Yes),
+      text("Optimizer", "prune", "WORDS",
+           "make the smallest weights of blocks zero while training, as in "
+           "final=0.9,from=3000,until=7000,every=1000; also initial=0.5, "
+           "params=*.mlp.*+*.attn.*, scope=layer (default: global); from=N "
+           "alone prunes once",
+           &O::prune, Stored::Numbers),
   };
 }
 

@@ -71,6 +71,7 @@ struct TrainOptions : PlanningValues {
   double clip = 1;
   bool noGradientNorm = false;
   int64_t skipNonfinite = 0;
+  std::string prune; ///< see PruneFlag.h; empty: nothing is pruned
 
   // Files.
   std::string metrics;

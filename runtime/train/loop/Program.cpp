@@ -16,6 +16,7 @@
 #include "runtime/train/files/OutputPaths.h"
 #include "runtime/train/files/Progress.h"
 #include "runtime/train/flags/NamedStrategies.h"
+#include "runtime/train/loop/PruneEvents.h"
 #include "runtime/train/loop/Summary.h"
 #include "runtime/train/open/Initialize.h"
 #include "runtime/train/open/OpenSession.h"
@@ -319,9 +320,10 @@ Status writeLengths(const Model &model, const TrainOptions &options) {
   return Status::ok();
 }
 
-Status startRun(const dyna_program &program, const Model &model,
-                TrainOptions options, int &stoppedBy) {
+Status startRun(const dyna_program &program, Model &model, TrainOptions options,
+                int &stoppedBy) {
   DYNA_RETURN_IF_ERROR(resolveOptions(options));
+  DYNA_RETURN_IF_ERROR(setMasks(model, options));
   DYNA_RETURN_IF_ERROR(checkOutputPaths(options));
   if (!options.planOnly.empty())
     return planOnly(model, options, stoppedBy);
@@ -355,7 +357,7 @@ StatusOr<RunState> stateOf(const Checkpoint &checkpoint) {
   return state;
 }
 
-Status resumeRun(const dyna_program &program, const Model &model,
+Status resumeRun(const dyna_program &program, Model &model,
                  const std::vector<std::string> &arguments,
                  TrainOptions options, int &stoppedBy) {
   DYNA_ASSIGN_OR_RETURN(Checkpoint checkpoint, loadCheckpoint(options.resume));
@@ -363,6 +365,10 @@ Status resumeRun(const dyna_program &program, const Model &model,
   ResumedRun run{std::move(checkpoint), std::move(state), {}};
   DYNA_RETURN_IF_ERROR(mergeResumed(arguments, model, run, options));
   DYNA_RETURN_IF_ERROR(resolveOptions(options));
+  DYNA_RETURN_IF_ERROR(
+      checkResumedPruning(storedValue(run.state.arguments, "prune"),
+                          options.prune, run.state.step, run.state.pruned));
+  DYNA_RETURN_IF_ERROR(setMasks(model, options));
   DYNA_RETURN_IF_ERROR(checkOutputPaths(options));
   // Other processes may have found another checkpoint and wait for this one.
   if (isDone(run, options) && launchedProcesses() == 1 &&

@@ -138,6 +138,8 @@ std::string summaryText(const Session &session, const TrainSummary &summary) {
            formatText("%s had another than --pipeline, which fits or is "
                       "faster; --metrics say which",
                       countOf(summary.otherSchedules, "step")));
+  if (!summary.pruning.empty())
+    addRow(text, "pruning", summary.pruning);
   addRow(text, "peak memory", formatBytes(session.peakBytes()));
   if (!summary.savedTo.empty())
     addRow(text, "model", printable(summary.savedTo));

@@ -146,6 +146,7 @@ StepMetrics Trainer::metricsOf(const LaunchedStep &launched,
     metrics.phases = describePhases(*session_.graphs, *planned.plan);
   metrics.switchSeconds = result.switchSeconds;
   metrics.switchBytes = result.switchBytes;
+  pruning_.addTo(metrics);
   return metrics;
 }
 

@@ -98,7 +98,8 @@ Trainer::Trainer(Session &session, const Checkpoint *loaded,
       progress_(Progress::detect(options_.progress,
                                  options_.noProgress || !session.writesFiles()),
                 resumed ? resumed->state.step : 0, options_.steps),
-      saves_(*SaveSchedule::parse(options_.saveEvery)) {
+      saves_(*SaveSchedule::parse(options_.saveEvery)),
+      pruning_(options_, resumed ? resumed->state.pruned : PrunedSoFar()) {
   summary_.firstStep = resumed ? resumed->state.step : 0;
   session_.version = resumed ? resumed->state.version : 0;
   session_.ranks->setVersion(session_.version);
@@ -133,6 +134,9 @@ void Trainer::describeStart() {
       progress_.note(line);
   }
   for (const std::string &note : dataNotes(session_))
+    progress_.note("note: " + note);
+  for (const std::string &note :
+       pruning_.describeStart(*session_.model, options_.steps))
     progress_.note("note: " + note);
 }
 
@@ -176,6 +180,7 @@ Status Trainer::setParameters() {
   if (resumed_) {
     DYNA_RETURN_IF_ERROR(loadParameters(resumed_->checkpoint));
     DYNA_RETURN_IF_ERROR(loadOptimizer(resumed_->checkpoint, ranks));
+    DYNA_RETURN_IF_ERROR(loadMasks(resumed_->checkpoint, ranks));
     DYNA_RETURN_IF_ERROR(seekData());
     for (const std::string &warning : session_.writesFiles()
                                           ? resumed_->warnings
@@ -388,7 +393,8 @@ Status Trainer::runPlannedSteps() {
     if (!answers.isOk())
       return planned.isOk() ? answers.status() : planned.status();
     const Agreed agreed = *answers;
-    if (agreed.hasFailed || agreed.isSaveDue || agreed.isSaveAsked)
+    if (agreed.hasFailed || agreed.isSaveDue || agreed.isSaveAsked ||
+        pruning_.isDue(step))
       DYNA_RETURN_IF_ERROR(finishSteps());
     if (agreed.hasFailed)
       return saveAndFail(
@@ -399,6 +405,7 @@ Status Trainer::runPlannedSteps() {
     if (summary_.stoppedBy || planned->batch.samples.empty())
       break;
     DYNA_RETURN_IF_ERROR(saveIfDue(step, agreed));
+    DYNA_RETURN_IF_ERROR(pruneIfDue(step));
     DYNA_RETURN_IF_ERROR(launchStep(step, std::move(*planned), waited.count()));
     if (summary_.hasDroppedStep)
       break;
@@ -419,6 +426,17 @@ Status Trainer::runPlannedSteps() {
     if (summary_.stoppedBy == 0)
       return Status::internal("a step was dropped without a signal");
   }
+  return Status::ok();
+}
+
+/// A run whose weights are no numbers has diverged. It ends without a save, so that its
+/// earlier checkpoints stay.
+Status Trainer::pruneIfDue(int64_t step) {
+  if (!pruning_.isDue(step))
+    return Status::ok();
+  DYNA_RETURN_IF_ERROR(pruning_.prune(*session_.ranks, step));
+  if (session_.writesFiles())
+    progress_.note("note: --prune: " + pruning_.describeEvent());
   return Status::ok();
 }
 
@@ -460,6 +478,7 @@ Status Trainer::save(int64_t step, Status &failure) {
   state.heldOut = heldOutMark(session_);
   state.costs = session_.costsMark();
   state.version = session_.version;
+  state.pruned = pruning_.pruned();
   state.arguments = runArguments(options_);
   failure =
       saveRun(store_ ? &*store_ : nullptr, *session_.ranks, state,
@@ -544,6 +563,8 @@ Status Trainer::saveAndFail(const Status &failure) {
 }
 
 Status Trainer::finish() {
+  if (pruning_.isOn())
+    summary_.pruning = pruning_.describeEnd();
   summary_.isWhole = summary_.firstStep + summary_.steps >= options_.steps;
   if (summary_.steps > 0)
     DYNA_RETURN_IF_ERROR(saveAtTheEnd(summary_.firstStep + summary_.steps));

@@ -11,6 +11,7 @@
 #include "runtime/train/files/Progress.h"
 #include "runtime/train/flags/SaveSchedule.h"
 #include "runtime/train/loop/Evaluator.h"
+#include "runtime/train/loop/PruneEvents.h"
 #include "runtime/train/open/ReplaceGraphs.h"
 #include "runtime/train/plans/PlanSource.h"
 #include "runtime/train/session/Checkpointing.h"
@@ -57,6 +58,7 @@ struct TrainSummary {
   double flops = 0;
   int64_t otherSchedules = 0; ///< steps with another schedule
   std::string savedTo;
+  std::string pruning;     ///< how much is zero; empty without --prune
   bool isWhole = false;    ///< all steps that were wanted are done
   int64_t takenTokens = 0; ///< that micro-batches had, with their padding
   /// What padded micro-batches of the same samples would have computed; or did,
@@ -123,6 +125,8 @@ private:
   /// Replaces the graphs before a step, if that is wanted. A replacement that is refused
   /// is told, and the run goes on as it was.
   Status replaceIfWanted(int64_t step);
+  /// Prunes weights before a step, if there is an event.
+  Status pruneIfDue(int64_t step);
   /// Between steps, of which so many are done: lets devices time what is new to
   /// them, and tells of it.
   Status timeAlgorithms(int64_t done);
@@ -212,6 +216,7 @@ private:
   std::vector<double> losses_;
   std::vector<double> gradientNorms_; ///< of each parameter, first step
   RankCounts counts_;
+  PruneEvents pruning_;
   TrainSummary summary_;
   Status notWritten_ = Status::ok(); ///< of the files written at the end
 };

@@ -36,6 +36,13 @@ std::vector<TensorView> parameterViews(const Model &model,
   return tensors;
 }
 
+constexpr const char *maskSuffix = ".mask";
+
+TensorView maskView(const Model &model, int parameter) {
+  return {model.parameter(parameter).name() + maskSuffix, DType::U8,
+          shapeOf(model.parameter(parameter)), nullptr};
+}
+
 std::vector<ParameterSlot> parameterSlots(const Model &model) {
   std::vector<ParameterSlot> slots;
   for (int p = 0; p < model.parameters(); ++p)
@@ -79,6 +86,11 @@ public:
       for (TensorView &tensor : parameterViews(model, suffix))
         entries.push_back(
             {{tensor, {entries.size() % parameters_.size()}, false}, part});
+    for (int p = 0; p < model.parameters(); ++p)
+      if (model.hasMask(p))
+        entries.push_back(
+            {{maskView(model, p), {static_cast<size_t>(p)}, false},
+             ParameterPart::Mask});
     add(entries, contents.optimizer);
     contents.give = [this](const TensorView &tensor, const TakeBytes &take) {
       return next_ < order_.size() &&
@@ -229,8 +241,24 @@ std::string RunState::toJson() const {
       .add("costs", costs);
   if (version > 0)
     state.add("version", version);
+  if (pruned.weights > 0)
+    state.add("pruned", JsonObject()
+                            .add("sparsity", pruned.sparsity)
+                            .add("weights", pruned.weights)
+                            .add("survivors", pruned.survivors));
   return state.add("arguments", JsonText::raw(given.text("\n  "))).text("\n ") +
          "\n";
+}
+
+/// Reads skipped steps, which earlier versions did not store. False if not valid.
+static bool readSkipped(const JsonValue &value, RunState &state) {
+  if (!value.find("skipped"))
+    return true;
+  const auto skipped = value.findInteger("skipped");
+  if (!skipped || *skipped < 0 || *skipped > state.step)
+    return false;
+  state.skipped = *skipped;
+  return true;
 }
 
 /// Reads the version, which is there if graphs were replaced. False if it is not valid.
@@ -241,6 +269,22 @@ static bool readVersion(const JsonValue &value, RunState &state) {
   if (!version || *version < 0 || *version > state.step)
     return false;
   state.version = *version;
+  return true;
+}
+
+/// Reads what was pruned, if anything was. False if it is not valid.
+static bool readPruned(const JsonValue &value, RunState &state) {
+  const JsonValue *pruned = value.find("pruned");
+  if (!pruned)
+    return true;
+  const JsonValue *sparsity = pruned->find("sparsity");
+  const auto weights = pruned->findInteger("weights"),
+             survivors = pruned->findInteger("survivors");
+  if (!sparsity || sparsity->kind != JsonValue::Kind::Number ||
+      !(sparsity->number >= 0 && sparsity->number < 1) || !weights ||
+      !survivors || *survivors < 1 || *survivors > *weights)
+    return false;
+  state.pruned = {sparsity->number, *weights, *survivors};
   return true;
 }
 
@@ -271,15 +315,12 @@ StatusOr<RunState> RunState::fromJson(const std::string &text) {
   if (const JsonValue *hash = value->find("model_hash");
       hash && hash->isString())
     state.modelHash = hash->text;
-  // Earlier versions did not store these.
-  if (value->find("skipped")) {
-    auto skipped = value->findInteger("skipped");
-    if (!skipped || *skipped < 0 || *skipped > state.step)
-      return missing("skipped");
-    state.skipped = *skipped;
-  }
+  if (!readSkipped(*value, state))
+    return missing("skipped");
   if (!readVersion(*value, state))
     return missing("version");
+  if (!readPruned(*value, state))
+    return missing("pruned");
   if (const JsonValue *heldOut = value->find("held_out");
       heldOut && heldOut->isString())
     state.heldOut = heldOut->text;
@@ -332,7 +373,10 @@ std::vector<int64_t> checkpointBytes(const Model &model, int64_t shardBytes) {
                      : 1;
   std::vector<int64_t> bytes(static_cast<size_t>(shards),
                              header + part / shards + 1);
-  bytes.push_back(2 * (header + part));
+  int64_t masks = 0;
+  for (int p = 0; p < model.parameters(); ++p)
+    masks += model.hasMask(p) ? model.elements(p) : 0;
+  bytes.push_back(2 * (header + part) + (masks > 0 ? header + masks : 0));
   return bytes;
 }
 
@@ -487,6 +531,44 @@ Status loadOptimizer(const Checkpoint &checkpoint, RankTeam &ranks) {
                                    *checkpoint.optimizer));
   return writeMoment(ranks, ParameterPart::SecondMoment, ".v",
                      *checkpoint.optimizer);
+}
+
+Status loadMasks(const Checkpoint &checkpoint, RankTeam &ranks) {
+  const Model &model = ranks.model();
+  const SafetensorsFile &file = *checkpoint.optimizer;
+  auto isMask = [](const TensorView &tensor) {
+    const std::string_view name = tensor.name, suffix = maskSuffix;
+    return name.size() > suffix.size() &&
+           name.substr(name.size() - suffix.size()) == suffix;
+  };
+  const auto count =
+      std::count_if(file.tensors().begin(), file.tensors().end(), isMask);
+  if (count == 0)
+    return Status::ok();
+  int64_t found = 0;
+  for (int p = 0; p < model.parameters(); ++p) {
+    if (!model.hasMask(p))
+      continue;
+    const TensorView wanted = maskView(model, p);
+    const TensorView *tensor = file.find(wanted.name);
+    if (!tensor || tensor->type != wanted.type || tensor->shape != wanted.shape)
+      return Status::invalidArgument(
+          file.name() + ": the mask '" + wanted.name +
+          "' is missing or of another shape: go on with the --prune of the "
+          "saved run");
+    ++found;
+    for (RowRange rows : ranks.rowChunks(p, ParameterPart::Mask))
+      DYNA_RETURN_IF_ERROR(
+          ranks.writeRows(p, ParameterPart::Mask, rows,
+                          static_cast<const uint8_t *>(tensor->data) +
+                              rows.begin * model.rowElements(p)));
+  }
+  if (found < count)
+    return Status::invalidArgument(formatText(
+        "%s: %d masks are of parameters that this run does not prune: go on "
+        "with the --prune of the saved run",
+        file.name(), count - found));
+  return Status::ok();
 }
 
 } // namespace dyna

@@ -11,8 +11,11 @@
 // "version" counts the replacements of the run's graphs. It is there if there were any; the
 // arguments then name the strategy of that moment.
 //
+// "pruned" has the sparsity, weights and survivors of a run that has pruned weights.
+//
 // Masters are the model's tensors, under the names of the model's family;
-// optimizer state is stored under "<parameter>.m" and "<parameter>.v".
+// optimizer state is stored under "<parameter>.m" and "<parameter>.v". The mask of a
+// parameter that is pruned is "<parameter>.mask", beside them: a byte for each weight.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,6 +27,7 @@
 #include "runtime/data/BatchReader.h"
 #include "runtime/executor/RankTeam.h"
 #include "runtime/train/flags/CommandLine.h"
+#include "runtime/train/flags/PruneFlag.h"
 
 namespace dyna {
 
@@ -36,6 +40,7 @@ struct RunState {
   std::string heldOut; ///< fingerprint of what is held out; empty: nothing
   std::string costs;   ///< fingerprint of those of --costs; empty: none
   int64_t version = 0; ///< times that the graphs were replaced
+  PrunedSoFar pruned;
   std::vector<std::string> arguments;
 
   std::string toJson() const;
@@ -83,6 +88,10 @@ std::string notFiniteWarning(const Checkpoint &checkpoint,
 
 /// Fills the optimizer state too.
 Status loadOptimizer(const Checkpoint &checkpoint, RankTeam &ranks);
+
+/// Fills the masks of a run that prunes. A checkpoint without any leaves all weights
+/// alive. Fails if other parameters have masks there than here.
+Status loadMasks(const Checkpoint &checkpoint, RankTeam &ranks);
 
 } // namespace dyna
 

@@ -1,0 +1,66 @@
+//===- PruneEvents.h - Prunes weights while a run trains --------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Events of --prune. An event is between two steps: `from=3000` means that step 3000, as
+// metrics count steps, is the first with these weights. A save between the two steps is
+// before the event. An event that is repeated, because its step was dropped, changes
+// nothing.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRAIN_PRUNEEVENTS_H
+#define DYNA_RUNTIME_TRAIN_PRUNEEVENTS_H
+
+#include "runtime/executor/RankTeam.h"
+#include "runtime/train/flags/PruneFlag.h"
+#include "runtime/train/flags/TrainOptions.h"
+
+#include <optional>
+#include <string>
+
+namespace dyna {
+
+struct StepMetrics;
+
+/// Gives masks to the parameters that --prune names; does nothing without the flag.
+/// Called before graphs are made.
+Status setMasks(Model &model, const TrainOptions &options);
+
+class PruneEvents {
+public:
+  /// `options` have passed `resolveOptions`. `resumed` is what a saved run had pruned.
+  PruneEvents(const TrainOptions &options, const PrunedSoFar &resumed);
+
+  /// Returns true if the run has --prune.
+  bool isOn() const { return flag_.has_value(); }
+  /// Returns true if there is an event before the step, counted from 0.
+  bool isDue(int64_t step) const {
+    return flag_ && flag_->schedule.hasEvent(step + 1);
+  }
+  /// Prunes before a step. All processes call it, and no step is in flight. Fails on
+  /// all of them if a weight is no number; nothing was changed then.
+  Status prune(RankTeam &ranks, int64_t step);
+
+  const PrunedSoFar &pruned() const { return pruned_; }
+  /// Adds what there is to say of a step.
+  void addTo(StepMetrics &metrics) const;
+
+  /// Lines for people: at the start, behind the last event, and at the end.
+  std::vector<std::string> describeStart(const Model &model,
+                                         int64_t steps) const;
+  std::string describeEvent() const;
+  std::string describeEnd() const;
+
+private:
+  std::optional<PruneFlag> flag_;
+  PrunedSoFar pruned_;
+  int64_t lastStep_ = -1; ///< before which weights were last pruned, from 0
+  double lastSeconds_ = 0;
+  int64_t events_ = 0;
+  double seconds_ = 0;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_TRAIN_PRUNEEVENTS_H

@@ -1,0 +1,478 @@
+//===- TrainPruneTest.cpp - Runs whose weights are pruned -----------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Whole runs over several events of --prune: every strategy against one rank, survivors
+// against a full sort, runs that change their graphs, that are killed and resumed.
+//
+//===----------------------------------------------------------------------===//
+
+#include "test/runtime/train/TrainProgram.h"
+
+#include "runtime/executor/OpenProgram.h"
+#include "runtime/train/loop/Trainer.h"
+#include "runtime/train/open/OpenSession.h"
+#include "test/runtime/executor/TinyModel.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+using namespace dyna;
+using namespace dyna::test;
+
+namespace {
+
+using Numbers = std::vector<double>;
+
+class TrainPruneTest : public TrainProgram {
+protected:
+  /// What a run leaves, parameter by parameter.
+  struct Left {
+    Status status;
+    Numbers losses, norms, sparsity, survivors;
+    std::vector<Numbers> masters, moments, squares;
+    std::vector<std::vector<uint8_t>> masks, copies; ///< copies are bytes
+    std::string said;
+  };
+  /// Strategies by the step, from 0, before which the run goes over.
+  using Changes = std::map<int64_t, std::string>;
+
+  static constexpr const char *gradual =
+      "--prune=initial=0.3,final=0.8,from=4,until=8,every=2";
+
+  static TinyOptions tiny(plan::ElementType compute = plan::F64) {
+    TinyOptions options;
+    options.vocabulary = 257;
+    options.hidden = 12;
+    options.compute = compute;
+    options.degrees = {{2, false}, {2, true}, {4, false}};
+    options.nestedTie = true;
+    return options;
+  }
+
+  static Numbers readPart(RankTeam &ranks, int p, ParameterPart part) {
+    const int64_t count = ranks.model().elements(p);
+    const RowRange rows = {0, ranks.model().rows(p)};
+    Numbers wide(static_cast<size_t>(count));
+    std::vector<float> narrow(static_cast<size_t>(count));
+    const bool isWide = ranks.model().masterType() == plan::F64;
+    EXPECT_TRUE(
+        ranks
+            .readRows(p, part, rows,
+                      isWide ? static_cast<void *>(wide.data()) : narrow.data())
+            .isOk());
+    if (!isWide)
+      wide.assign(narrow.begin(), narrow.end());
+    return wide;
+  }
+
+  static std::vector<uint8_t> readBytes(RankTeam &ranks, int p,
+                                        ParameterPart part) {
+    std::vector<uint8_t> bytes(static_cast<size_t>(ranks.partBytes(p, part)));
+    if (!bytes.empty())
+      EXPECT_TRUE(
+          ranks.readRows(p, part, {0, ranks.model().rows(p)}, bytes.data())
+              .isOk());
+    return bytes;
+  }
+
+  static void readAll(RankTeam &ranks, Left &left) {
+    for (int p = 0; p < ranks.model().parameters(); ++p) {
+      left.masters.push_back(readPart(ranks, p, ParameterPart::Master));
+      left.moments.push_back(readPart(ranks, p, ParameterPart::FirstMoment));
+      left.squares.push_back(readPart(ranks, p, ParameterPart::SecondMoment));
+      left.masks.push_back(readBytes(ranks, p, ParameterPart::Mask));
+      left.copies.push_back(readBytes(ranks, p, ParameterPart::Copy));
+    }
+  }
+
+  static Status go(const TinyOptions &tiny,
+                   const std::vector<std::string> &arguments,
+                   const Changes &changes, Left &left) {
+    const TinyProgram program(tiny);
+    DYNA_ASSIGN_OR_RETURN(Model model, openProgram(program.program()));
+    TrainOptions options;
+    DYNA_RETURN_IF_ERROR(parseCommandLine(arguments, options));
+    DYNA_RETURN_IF_ERROR(resolveOptions(options));
+    DYNA_RETURN_IF_ERROR(setMasks(model, options));
+    Session session;
+    session.arenaBytes = 4 << 20;
+    DYNA_RETURN_IF_ERROR(openSession(program.program(), model, options,
+                                     /*training=*/true, nullptr, session));
+    Trainer trainer(session, nullptr, nullptr);
+    trainer.setNext([&](int64_t step) -> std::optional<NextStrategy> {
+      if (const auto found = changes.find(step); found != changes.end())
+        return NextStrategy{found->second, ""};
+      return std::nullopt;
+    });
+    DYNA_RETURN_IF_ERROR(trainer.run());
+    readAll(*session.ranks, left);
+    return trainer.endFiles();
+  }
+
+  Left train(const TinyOptions &tiny, std::vector<std::string> more,
+             const Changes &changes = {}) {
+    fs::remove(path("metrics"));
+    more.push_back("--metrics=" + path("metrics"));
+    Left left;
+    testing::internal::CaptureStderr();
+    left.status = go(tiny, training(std::move(more)), changes, left);
+    left.said = testing::internal::GetCapturedStderr();
+    EXPECT_TRUE(left.status.isOk()) << left.status.message();
+    left.losses = numbers("metrics", "loss");
+    left.norms = numbers("metrics", "gradient_norm");
+    left.sparsity = numbers("metrics", "sparsity");
+    left.survivors = numbers("metrics", "survivors");
+    return left;
+  }
+
+  static void expectNear(const Numbers &a, const Numbers &b) {
+    ASSERT_EQ(a.size(), b.size());
+    double most = 0, scale = 0;
+    for (size_t i = 0; i < a.size(); ++i) {
+      most = std::max(most, std::abs(a[i] - b[i]));
+      scale = std::max(scale, std::abs(a[i]));
+    }
+    EXPECT_LE(most, 1e-10 * scale);
+  }
+
+  static void expectNear(const Left &a, const Left &b) {
+    ASSERT_GT(a.losses.size(), 0u);
+    expectNear(a.losses, b.losses);
+    expectNear(a.norms, b.norms);
+    EXPECT_EQ(a.masks == b.masks, true);
+    EXPECT_EQ(a.survivors, b.survivors);
+    ASSERT_EQ(a.masters.size(), b.masters.size());
+    for (size_t p = 0; p < a.masters.size(); ++p) {
+      expectNear(a.masters[p], b.masters[p]);
+      expectNear(a.moments[p], b.moments[p]);
+      expectNear(a.squares[p], b.squares[p]);
+    }
+  }
+
+  void expectSameMasks(const std::string &a, const std::string &b) const {
+    auto one = loadStep(path(a)), two = loadStep(path(b));
+    ASSERT_TRUE(one.isOk() && two.isOk());
+    int masks = 0;
+    for (const TensorView &tensor : one->optimizer->tensors()) {
+      if (tensor.type != DType::U8)
+        continue;
+      ++masks;
+      const TensorView *other = two->optimizer->find(tensor.name);
+      ASSERT_NE(other, nullptr);
+      EXPECT_EQ(std::memcmp(tensor.data, other->data,
+                            *tensorBytes(tensor.type, tensor.shape)),
+                0)
+          << tensor.name;
+    }
+    EXPECT_GT(masks, 0);
+  }
+
+  /// What is pruned is zero everywhere, and the others train. Returns the survivors.
+  static int64_t expectZeros(const Left &left) {
+    int64_t survivors = 0, moved = 0;
+    for (size_t p = 0; p < left.masks.size(); ++p)
+      for (size_t i = 0; i < left.masks[p].size(); ++i) {
+        if (left.masks[p][i] == 1) {
+          ++survivors;
+          moved += left.masters[p][i] != 0 && left.squares[p][i] != 0;
+          continue;
+        }
+        EXPECT_EQ(left.masks[p][i], 0);
+        EXPECT_EQ(left.masters[p][i], 0);
+        EXPECT_EQ(left.moments[p][i], 0);
+        EXPECT_EQ(left.squares[p][i], 0);
+        if (const size_t bytes = left.copies[p].size(); bytes > 0)
+          EXPECT_EQ(left.copies[p][2 * i] | left.copies[p][2 * i + 1], 0);
+      }
+    EXPECT_EQ(moved, survivors);
+    return survivors;
+  }
+};
+
+/// Blocks have 12 * 6 weights in each of two matrices, one of which two blocks share.
+constexpr int64_t weightsOfBlocks = 5 * 72;
+
+TEST_F(TrainPruneTest, EveryStrategyAgreesWithOneRank) {
+  const Left one = train(tiny(), {"--steps=10", gradual});
+  EXPECT_EQ(expectZeros(one), weightsOfBlocks / 5);
+  EXPECT_EQ(one.sparsity[2], 0);
+  EXPECT_DOUBLE_EQ(one.sparsity[3], 0.3);
+  EXPECT_DOUBLE_EQ(one.sparsity[4], 0.3);
+  EXPECT_DOUBLE_EQ(one.sparsity[5], 0.8 - 0.5 / 8);
+  EXPECT_EQ(one.sparsity[9], 0.8);
+  for (const char *strategy :
+       {"dp=2", "dp=2,zero=1", "dp=4,zero=1", "pp=2,layers=3+2",
+        "pp=3,layers=1+2+2", "tp=2", "tp=2,sp=1", "dp=2,tp=2,zero=1",
+        "dp=2,pp=2,layers=2+3,zero=1", "tp=2,pp=2,layers=3+2"}) {
+    SCOPED_TRACE(strategy);
+    const Left left = train(
+        tiny(), {"--steps=10", gradual, "--strategy=" + std::string(strategy)});
+    expectNear(left, one);
+    expectZeros(left);
+  }
+  SCOPED_TRACE("ranges");
+  const Left ranges = train(
+      tiny(), {"--steps=10", gradual, "--merge-ranges=never", "--check-memory",
+               "--strategies=short: dp=2,zero=1; long: pp=2,layers=2+3",
+               "--ranges=short: 0-40; long: 41-"});
+  expectNear(ranges, one);
+  expectZeros(ranges);
+}
+
+/// Copies in bf16, and gradients in it; every write is looked for.
+TEST_F(TrainPruneTest, CopiesAreZeroToo) {
+  TinyOptions options = tiny(plan::BF16);
+  for (plan::ElementType gradients : {plan::F32, plan::BF16})
+    for (const char *strategy : {"dp=1", "dp=2,zero=1", "tp=2"}) {
+      options.gradients = gradients;
+      const Left left = train(options, {"--steps=9", gradual, "--check-memory",
+                                        "--strategy=" + std::string(strategy)});
+      EXPECT_EQ(expectZeros(left), weightsOfBlocks / 5);
+    }
+}
+
+/// Without norms gradients are masked before they are used.
+TEST_F(TrainPruneTest, RunsWithoutNormsKeepZeros) {
+  const std::vector<std::string> more = {"--steps=9", gradual, "--clip=0",
+                                         "--no-gradient-norm",
+                                         "--weight-decay=0.3"};
+  const Left one = train(tiny(), more);
+  EXPECT_EQ(expectZeros(one), weightsOfBlocks / 5);
+  std::vector<std::string> two = more;
+  two.push_back("--strategy=dp=2,zero=1");
+  EXPECT_EQ(train(tiny(), two).masks == one.masks, true);
+}
+
+TEST_F(TrainPruneTest, SurvivorsAreThoseOfAFullSort) {
+  const std::vector<std::string> more = {"--schedule-steps=6", "--warmup=1"};
+  auto with = [&](std::vector<std::string> extra) {
+    extra.insert(extra.end(), more.begin(), more.end());
+    return extra;
+  };
+  const Left before = train(tiny(), with({"--steps=3"}));
+  const Left all =
+      train(tiny(),
+            with({"--steps=4", "--prune=final=0.7,from=4", "--strategy=tp=2"}));
+  const Left layers =
+      train(tiny(), with({"--steps=4", "--strategy=dp=2,zero=1",
+                          "--prune=final=0.7,from=4,scope=layer"}));
+  // By magnitude, ties by position.
+  struct Weight {
+    size_t parameter, index;
+    double magnitude;
+  };
+  std::vector<Weight> sorted;
+  for (size_t p = 0; p < all.masks.size(); ++p)
+    for (size_t i = 0; i < all.masks[p].size(); ++i)
+      sorted.push_back({p, i, std::abs(before.masters[p][i])});
+  ASSERT_EQ(sorted.size(), static_cast<size_t>(weightsOfBlocks));
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Weight &a, const Weight &b) {
+                     return a.magnitude > b.magnitude;
+                   });
+  for (size_t rank = 0; rank < sorted.size(); ++rank)
+    EXPECT_EQ(all.masks[sorted[rank].parameter][sorted[rank].index],
+              rank < 108 ? 1 : 0);
+  EXPECT_EQ(all.masks == layers.masks, false);
+  // The first block has two matrices of its own, the last one has one.
+  for (const std::vector<uint8_t> &mask : layers.masks)
+    if (!mask.empty())
+      EXPECT_GT(std::accumulate(mask.begin(), mask.end(), 0), 0);
+  EXPECT_EQ(expectZeros(layers), 2 * 43 + 22);
+}
+
+TEST_F(TrainPruneTest, MasksMoveWithTheGraphs) {
+  const Left one = train(tiny(), {"--steps=12", gradual});
+  const Left moves =
+      train(tiny(), {"--steps=12", gradual, "--strategy=dp=4,zero=1"},
+            {{3, "pp=2,layers=2+3"},
+             {4, "tp=2"},
+             {6, "dp=2,zero=1"},
+             {7, "dp=2,pp=2,layers=3+2,zero=1"},
+             {9, "dp=1"}});
+  expectNear(moves, one);
+  expectZeros(moves);
+  EXPECT_THAT(moves.said, HasSubstr("(version 5)"));
+}
+
+TEST_F(TrainPruneTest, ParametersCanBeChosen) {
+  const Left left =
+      train(tiny(), {"--steps=3", "--prune=final=0.5,from=2,params=*.w1+wte*"});
+  int64_t masked = 0;
+  for (const std::vector<uint8_t> &mask : left.masks)
+    masked += static_cast<int64_t>(mask.size());
+  EXPECT_EQ(2 * expectZeros(left), masked);
+  EXPECT_GT(masked, 3 * 72);
+}
+
+//===----------------------------------------------------------------------===//
+// Checkpoints
+//===----------------------------------------------------------------------===//
+
+TEST_F(TrainPruneTest, ResumesBitwiseBetweenEvents) {
+  const std::vector<std::string> arguments =
+      training({gradual, "--schedule-steps=10", "--warmup=2", "--save-every=1",
+                "--keep=20", "--strategy=dp=2,zero=1"});
+  auto with = [&](std::vector<std::string> extra) {
+    extra.insert(extra.begin(), arguments.begin(), arguments.end());
+    return extra;
+  };
+  ASSERT_EQ(run(with({"--steps=10", "--save=" + path("whole")})).code, 0);
+  for (int step = 2; step <= 9; ++step)
+    for (const char *strategy : {"", "--strategy=pp=2,layers=3+2"}) {
+      SCOPED_TRACE(testing::Message() << step << " " << strategy);
+      fs::remove_all(folder_ / "part");
+      fs::create_directories(folder_ / "part");
+      const std::string name = "step-" + std::to_string(step);
+      fs::copy(folder_ / "whole" / name, folder_ / "part" / name,
+               fs::copy_options::recursive);
+      std::vector<std::string> resumed = {"--resume=" + path("part"),
+                                          "--no-progress", "--save-every=0"};
+      if (*strategy)
+        resumed.emplace_back(strategy);
+      const Result result = run(resumed);
+      ASSERT_EQ(result.code, 0) << result.err;
+      EXPECT_THAT(result.out, HasSubstr("80.00 % of 180 weights are zero"));
+      if (!*strategy)
+        expectSame("whole/step-10", "part/step-10");
+      else
+        expectSameMasks("whole/step-10", "part/step-10");
+    }
+}
+
+/// A kill costs the steps since the last save, whether it comes in an event or not.
+TEST_F(TrainPruneTest, KilledRunsGoOn) {
+  const std::vector<std::string> arguments =
+      training({"--prune=final=0.9,from=2,until=40,every=1", "--steps=40",
+                "--save-every=1", "--warmup=2", "--strategy=dp=2,zero=1"});
+  auto saving = [&](const char *folder) {
+    std::vector<std::string> all = arguments;
+    all.push_back("--save=" + path(folder));
+    return all;
+  };
+  ASSERT_EQ(run(saving("whole")).code, 0);
+  for (int round = 0; round < 4; ++round) {
+    fs::remove_all(folder_ / "killed");
+    const pid_t child = start(saving("killed"));
+    waitFor(child, [&] { return fileExists(path("killed/step-1")); });
+    usleep(static_cast<useconds_t>(dyna_mix64(round) % 30000));
+    kill(child, SIGKILL);
+    finish(child);
+    const Result resumed = run({"--resume=" + path("killed"), "--no-progress"});
+    ASSERT_EQ(resumed.code, 0) << resumed.err;
+    expectSame("whole/step-40", "killed/step-40");
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Refusals, and what is told
+//===----------------------------------------------------------------------===//
+
+TEST_F(TrainPruneTest, WhatIsToldOfIt) {
+  const Result result =
+      run(training({"--steps=6", gradual, "--trace=" + path("trace"),
+                    "--metrics=" + path("m")}));
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.err,
+              HasSubstr("180 weights of 6 parameters are masked: those that "
+                        "are pruned stay zero, and products are computed as "
+                        "for dense weights"));
+  EXPECT_THAT(result.err, HasSubstr("the last event is at step 8, but the run "
+                                    "ends with step 6"));
+  EXPECT_THAT(result.err, HasSubstr("note: --prune: from step 4 on, 30.00 % of "
+                                    "180 weights are zero, and 126 survive"));
+  EXPECT_THAT(result.out,
+              HasSubstr("73.75 % of 180 weights are zero; 2 events in "));
+  EXPECT_THAT(*readFile(path("trace")), HasSubstr("\"PRUNE\""));
+  EXPECT_EQ(numbers("m", "survivors"), (Numbers{0, 0, 0, 126, 126, 47}));
+  EXPECT_EQ(numbers("m", "prune_seconds").size(), 2u);
+  // Without the flag there is no word of it.
+  ASSERT_EQ(run(training({"--steps=2", "--metrics=" + path("plain"),
+                          "--save=" + path("saved")}))
+                .code,
+            0);
+  EXPECT_THAT(*readFile(path("plain")), testing::Not(HasSubstr("survivors")));
+  EXPECT_THAT(*readFile(path("saved/step-2/state.json")),
+              testing::Not(HasSubstr("prune")));
+  EXPECT_THAT(*readFile(path("saved/step-2/optimizer.safetensors")),
+              testing::Not(HasSubstr(".mask")));
+}
+
+TEST_F(TrainPruneTest, ErrorsComeBeforeTraining) {
+  ASSERT_EQ(
+      run(training({"--steps=6", gradual, "--save=" + path("saved")})).code, 0);
+  ASSERT_EQ(run(training({"--steps=6", "--save=" + path("dense")})).code, 0);
+  const std::string again = "--resume=" + path("saved");
+  const std::pair<std::vector<std::string>, const char *> cases[] = {
+      {training({"--prune=final=1,from=3"}),
+       "--prune: 'final=1': give a share"},
+      {training({"--prune=final=-0.1,from=3"}), "give a share"},
+      {training({"--prune=final=0.2,initial=0.5,from=3"}), "would fall"},
+      {training({"--prune=final=0.5,from=9,until=3,every=1"}), "before the"},
+      {training({"--prune=final=0.5,from=3,until=9,every=0"}), "from 1 on"},
+      {training({"--prune=final=0.5,from=3,until=9"}), "give every="},
+      {training({"--prune=final=0.5,from=0"}), "from 1 on"},
+      {training({"--prune=final=0.5"}), "give from="},
+      {training({"--prune=what=1,final=0.5,from=3"}), "there are final"},
+      {training({"--prune=scope=all,final=0.5,from=3"}), "scope=layer"},
+      {training({"--prune=criterion=luck,final=0.5,from=3"}), "magnitude"},
+      {training({"--prune=structure=cube,final=0.5,from=3"}), "element"},
+      {training({"--prune=scope=layer,scope=layer,final=0.5,from=3"}), "twice"},
+      {training({"--prune=params=,final=0.5,from=3"}), "names of matrices"},
+      {training({"--prune=scope=layer"}), "--prune: give final= and from="},
+      {training({"--prune=params=none.*,final=0.5,from=3"}),
+       "there is no such parameter; a matrix of this model is '"},
+      {training({"--prune=params=*.b1,final=0.5,from=3"}), "only matrices"},
+      {training({"--prune=final=0.5,from=3", "--evaluate"}),
+       "--evaluate trains nothing"},
+      {{again, "--steps=9", "--prune=final=0.9,from=6"},
+       "at step 6, is in the past: the saved run has done 6 steps; give "
+       "from=7"},
+      {{again, "--steps=9", "--prune=final=0.9,from=8,until=9,every=1"},
+       "would fall from 0.7375, which the saved run has, to 0 at step 8"},
+      {{again, "--steps=9", "--prune=final=0.9,from=8,params=*.w1"},
+       "params= cannot change"},
+      {{"--resume=" + path("dense"), "--steps=9", "--prune=final=0.9,from=5"},
+       "is in the past"}};
+  for (const auto &[arguments, words] : cases) {
+    const Result result = run(arguments);
+    EXPECT_EQ(result.code, 2) << words;
+    EXPECT_THAT(result.err, HasSubstr(words));
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1)
+        << result.err;
+  }
+  // A dense run can be pruned from then on, and a pruned one more than planned.
+  for (const char *folder : {"dense", "saved"}) {
+    const Result result = run({"--resume=" + path(folder), "--steps=9",
+                               "--no-progress", "--prune=final=0.9,from=8"});
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("90.00 % of 180 weights are zero"));
+  }
+}
+
+/// The run ends with what the event found, and its checkpoints stay.
+TEST_F(TrainPruneTest, WeightsThatAreNoNumbersEndTheRun) {
+  ASSERT_EQ(run(training({"--steps=1", "--save=" + path("m")})).code, 0);
+  const std::string file = path("m/step-1/model.safetensors");
+  std::string bytes = *readFile(file);
+  fs::create_directories(folder_ / "bad");
+  // The last element is one of a matrix or a vector: all of them become NaN.
+  const size_t begin =
+      8 +
+      static_cast<size_t>(*reinterpret_cast<const uint64_t *>(bytes.data()));
+  for (size_t at = begin; at + 8 <= bytes.size(); at += 8)
+    bytes[at + 6] = bytes[at + 7] = '\x7f', bytes[at + 6] = '\xf8';
+  std::ofstream(path("bad/model.safetensors")) << bytes;
+  const Result result = run(
+      training({"--steps=3", "--load=" + path("bad"), "--save=" + path("after"),
+                "--strategy=dp=2", "--prune=final=0.5,from=1"}));
+  EXPECT_EQ(result.code, 2);
+  EXPECT_THAT(result.err, HasSubstr("before step 1: pruning: a weight is no "
+                                    "number (NaN)"));
+  EXPECT_FALSE(fileExists(path("after/step-1")));
+}
+
+} // namespace

@@ -22,9 +22,14 @@ Status setMasks(Model &model, const TrainOptions &options) {
   return Status::ok();
 }
 
-PruneEvents::PruneEvents(const TrainOptions &options,
+PruneEvents::PruneEvents(const TrainOptions &options, const Model &model,
                          const PrunedSoFar &resumed)
     : pruned_(resumed) {
+  for (int p = 0; p < model.parameters(); ++p)
+    if (model.hasMask(p)) {
+      ++parameters_;
+      weights_ += model.elements(p);
+    }
   if (options.prune.empty())
     return;
   if (auto flag = parsePruneFlag(options.prune); flag.isOk())
@@ -54,26 +59,19 @@ void PruneEvents::addTo(StepMetrics &metrics) const {
     return;
   PruningMetrics &own = metrics.pruning.emplace();
   own.sparsity = pruned_.sparsity;
-  own.survivors = pruned_.survivors;
+  own.survivors = pruned_.weights > 0 ? pruned_.survivors : weights_;
   if (metrics.step == lastStep_ + 1)
     own.eventSeconds = lastSeconds_;
 }
 
-std::vector<std::string> PruneEvents::describeStart(const Model &model,
-                                                    int64_t steps) const {
+std::vector<std::string> PruneEvents::describeStart(int64_t steps) const {
   std::vector<std::string> lines;
   if (!isOn())
     return lines;
-  int64_t parameters = 0, weights = 0;
-  for (int p = 0; p < model.parameters(); ++p)
-    if (model.hasMask(p)) {
-      ++parameters;
-      weights += model.elements(p);
-    }
   lines.push_back(formatText(
       "--prune: %s weights of %s are masked: those that are pruned stay "
       "zero, and products are computed as for dense weights",
-      groupDigits(weights), countOf(parameters, "parameter")));
+      groupDigits(weights_), countOf(parameters_, "parameter")));
   if (flag_->schedule.until > steps)
     lines.push_back(formatText(
         "--prune: the last event is at step %d, but the run ends with step %d",

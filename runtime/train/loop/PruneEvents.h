@@ -30,7 +30,8 @@ Status setMasks(Model &model, const TrainOptions &options);
 class PruneEvents {
 public:
   /// `options` have passed `resolveOptions`. `resumed` is what a saved run had pruned.
-  PruneEvents(const TrainOptions &options, const PrunedSoFar &resumed);
+  PruneEvents(const TrainOptions &options, const Model &model,
+              const PrunedSoFar &resumed);
 
   /// Returns true if the run has --prune.
   bool isOn() const { return flag_.has_value(); }
@@ -47,13 +48,13 @@ public:
   void addTo(StepMetrics &metrics) const;
 
   /// Lines for people: at the start, behind the last event, and at the end.
-  std::vector<std::string> describeStart(const Model &model,
-                                         int64_t steps) const;
+  std::vector<std::string> describeStart(int64_t steps) const;
   std::string describeEvent() const;
   std::string describeEnd() const;
 
 private:
   std::optional<PruneFlag> flag_;
+  int64_t parameters_ = 0, weights_ = 0; ///< those with masks
   PrunedSoFar pruned_;
   int64_t lastStep_ = -1; ///< before which weights were last pruned, from 0
   double lastSeconds_ = 0;

@@ -99,7 +99,8 @@ Trainer::Trainer(Session &session, const Checkpoint *loaded,
                                  options_.noProgress || !session.writesFiles()),
                 resumed ? resumed->state.step : 0, options_.steps),
       saves_(*SaveSchedule::parse(options_.saveEvery)),
-      pruning_(options_, resumed ? resumed->state.pruned : PrunedSoFar()) {
+      pruning_(options_, *session.model,
+               resumed ? resumed->state.pruned : PrunedSoFar()) {
   summary_.firstStep = resumed ? resumed->state.step : 0;
   session_.version = resumed ? resumed->state.version : 0;
   session_.ranks->setVersion(session_.version);
@@ -135,8 +136,7 @@ void Trainer::describeStart() {
   }
   for (const std::string &note : dataNotes(session_))
     progress_.note("note: " + note);
-  for (const std::string &note :
-       pruning_.describeStart(*session_.model, options_.steps))
+  for (const std::string &note : pruning_.describeStart(options_.steps))
     progress_.note("note: " + note);
 }
 

@@ -387,7 +387,7 @@ TEST_F(TrainPruneTest, WhatIsToldOfIt) {
   EXPECT_THAT(result.out,
               HasSubstr("73.75 % of 180 weights are zero; 2 events in "));
   EXPECT_THAT(*readFile(path("trace")), HasSubstr("\"PRUNE\""));
-  EXPECT_EQ(numbers("m", "survivors"), (Numbers{0, 0, 0, 126, 126, 47}));
+  EXPECT_EQ(numbers("m", "survivors"), (Numbers{180, 180, 180, 126, 126, 47}));
   EXPECT_EQ(numbers("m", "prune_seconds").size(), 2u);
   // Without the flag there is no word of it.
   ASSERT_EQ(run(training({"--steps=2", "--metrics=" + path("plain"),

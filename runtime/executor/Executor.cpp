@@ -112,10 +112,11 @@ Status Executor::connect(const std::vector<std::unique_ptr<GraphSeat>> &seats) {
 }
 
 Status Executor::initialize(const std::vector<GraphUse> &graphs) {
-  DYNA_RETURN_IF_ERROR(checkGraphs(graphs, /*mayHaveFewer=*/false));
+  DYNA_RETURN_IF_ERROR(checkGraphs(graphs, options_.mayHaveFewer));
   activeRanks_ = graphs.front().graph->ranks();
   modelHash_ = graphs.front().graph->model().hash();
-  seats_ = makeSeats(graphs, /*begin=*/0);
+  if (machine_.rank() < activeRanks_)
+    seats_ = makeSeats(graphs, /*begin=*/0);
   DYNA_RETURN_IF_ERROR(
       machine_.start(persistentBytes(), options_.dynamicBytes, options_.seed));
   DYNA_RETURN_IF_ERROR(seat().clearMasks());

@@ -11,6 +11,7 @@
 #include "runtime/planner/cut/batching/Batchings.h"
 #include "runtime/train/flags/Flags.h"
 #include "runtime/train/flags/PruneFlag.h"
+#include "runtime/train/flags/RepackList.h"
 #include "runtime/train/flags/SaveSchedule.h"
 
 #include <algorithm>
@@ -247,6 +248,9 @@ Status checkExclusions(const TrainOptions &options) {
     return bad("--strategies search is of dynac and dyna-plan: --ranges search "
                "looks for strategies and ranges among the degrees that this "
                "program has");
+  if (options.evaluate && options.isGiven("repack"))
+    return bad("--evaluate trains no step before which --repack could change "
+               "anything: give only one of them");
   if (options.evaluate && options.isGiven("plans"))
     return bad("--evaluate plans what it evaluates: --plans is for training");
   if (!options.store.empty())
@@ -264,7 +268,7 @@ Status checkExclusions(const TrainOptions &options) {
         options,
         {"save", "trace", "counts", "metrics", "load", "resume", "dump-plans",
          "plans", "profile", "evaluate", "print-grad-norms", "plan-only",
-         "ranges"},
+         "ranges", "repack"},
         "--write-lengths only writes lengths: there is nothing for --%s to do, "
         "leave it out"));
   if (!options.planOnly.empty() && options.store.empty())
@@ -278,12 +282,27 @@ Status checkExclusions(const TrainOptions &options) {
         options,
         {"data", "held-out", "held-out-fraction", "evaluate-every", "load",
          "resume", "save", "metrics", "trace", "counts", "print-grad-norms",
-         "costs", "evaluate"},
+         "costs", "evaluate", "repack"},
         "--profile only measures what layers take: there is nothing for --%s "
         "to "
         "do, leave it out"));
   if (options.profile.empty() && options.isGiven("profile-seconds"))
     return bad("--profile-seconds needs --profile FILE");
+  return Status::ok();
+}
+
+Status checkRepack(const TrainOptions &options) {
+  DYNA_RETURN_IF_ERROR(parseRepacks(options.repack).status());
+  if (options.repack.empty())
+    return Status::ok();
+  DYNA_RETURN_IF_ERROR(
+      refuseAny(options, {"plans"},
+                "--repack goes over to graphs for which --%s has no plans: "
+                "give only one of them"));
+  if (!options.ranges.empty())
+    return Status::invalidArgument(
+        "--repack and --ranges do not go together: --repack is about the one "
+        "strategy of a run, --strategy");
   return Status::ok();
 }
 
@@ -319,6 +338,7 @@ Status resolveOptions(TrainOptions &options) {
   DYNA_RETURN_IF_ERROR(checkExclusions(options));
   DYNA_RETURN_IF_ERROR(checkNorms(options));
   DYNA_RETURN_IF_ERROR(checkBatching(options));
+  DYNA_RETURN_IF_ERROR(checkRepack(options));
   if (!options.heldOut.empty() && options.heldOutFraction > 0)
     return bad("give --held-out or --held-out-fraction, not both");
   if (options.evaluateEvery > 0 && options.heldOut.empty() &&

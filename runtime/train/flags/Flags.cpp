@@ -205,6 +205,11 @@ std::vector<Flag> ranksFlags() {
           "seconds after which a rank that waits for another gives up, or a "
           "process for others to start, or a run for its device",
           &O::timeout, 1, 1e6, Stored::Yes),
+      text("Ranks", "repack", "LIST",
+           "go over to other ranks between two steps: \"6@3000; "
+           "dp=2,pp=2@7000\" after 3000 steps to 6 ranks with the same tp, "
+           "after 7000 to a strategy; freed ranks wait, and can come back",
+           &O::repack, Stored::Yes),
       planning("Ranks", Word::Pipeline, Stored::Yes),
       planning("Ranks", Word::RankMemory, Stored::Yes,
                "with --ranges also for the graph that comes or goes and for "

@@ -54,6 +54,7 @@ struct TrainOptions : PlanningValues {
   int64_t seed = 1;
 
   // Ranks.
+  std::string repack; ///< see RepackList.h; without the entries that are done
   int64_t timeout = 600; ///< seconds
   std::string profile;   ///< file of costs to measure; empty: none
   int64_t profileSeconds = 300;

@@ -16,6 +16,7 @@
 #include "runtime/train/files/OutputPaths.h"
 #include "runtime/train/files/Progress.h"
 #include "runtime/train/flags/NamedStrategies.h"
+#include "runtime/train/flags/RepackList.h"
 #include "runtime/train/loop/PruneEvents.h"
 #include "runtime/train/loop/Summary.h"
 #include "runtime/train/open/Initialize.h"
@@ -132,6 +133,9 @@ Status mergeResumed(const std::vector<std::string> &arguments,
             saved.strategies,
             merged.isGiven("strategy") || merged.isGiven("ranges")));
   }
+  // Saved entries that are done are no longer in the list.
+  DYNA_ASSIGN_OR_RETURN(const auto repacks, parseRepacks(merged.repack));
+  DYNA_RETURN_IF_ERROR(checkRepackSteps(repacks, state.step));
   if (!merged.isGiven("save"))
     merged.save = resumeDirectory(merged.resume, run.checkpoint);
   options = merged;

@@ -94,7 +94,8 @@ Status Trainer::proveRoom() {
 Trainer::Trainer(Session &session, const Checkpoint *loaded,
                  const ResumedRun *resumed)
     : session_(session), options_(session.options), loaded_(loaded),
-      resumed_(resumed), reader_(session.data, session.batchOptions()),
+      resumed_(resumed), moves_(session),
+      reader_(session.data, session.batchOptions()),
       progress_(Progress::detect(options_.progress,
                                  options_.noProgress || !session.writesFiles()),
                 resumed ? resumed->state.step : 0, options_.steps),
@@ -325,45 +326,6 @@ Status Trainer::openPlans(int64_t first) {
 void Trainer::closePlans() {
   plans_.reset(); // its threads use the source
   source_.reset();
-}
-
-Status Trainer::replaceIfWanted(int64_t step) {
-  const std::optional<NextStrategy> wanted =
-      chooseNext_ ? chooseNext_(step) : std::nullopt;
-  if (!wanted)
-    return Status::ok();
-  DYNA_RETURN_IF_ERROR(finishSteps());
-  if (summary_.hasDroppedStep)
-    return Status::ok();
-  StatusOr<PlannedReplacement> planned = planReplacement(session_, *wanted);
-  DYNA_ASSIGN_OR_RETURN(auto isRefused, session_.ranks->any({!planned.isOk()}));
-  const std::string before = session_.home().graph->name();
-  auto tell = [&](const std::string &text) {
-    if (session_.writesFiles())
-      progress_.note(text);
-  };
-  if (isRefused[0]) {
-    tell(formatText("warning: step %d goes on with strategy '%s': %s", step + 1,
-                    before,
-                    planned.isOk() ? "another process refuses the next one"
-                                   : planned.status().message()));
-    return Status::ok();
-  }
-  // Mini-batches that were read and planned ahead are read again, for the next graphs.
-  closePlans();
-  DYNA_RETURN_IF_ERROR(replaceGraphs(session_, *planned));
-  DYNA_RETURN_IF_ERROR(reader_.seek(cursor_));
-  const ReplacementCost &cost = planned->cost;
-  for (const std::string &note : planned->notes)
-    tell("note: " + note);
-  tell(formatText("note: from step %d on, strategy '%s' instead of '%s' "
-                  "(version %d): %s were sent, %s of which were not where they "
-                  "must be; %.1f ms to plan, %.1f ms to carry",
-                  step + 1, session_.home().graph->name(), before,
-                  session_.version, formatBytes(cost.sentBytes),
-                  formatBytes(cost.missingBytes), 1e3 * cost.planSeconds,
-                  1e3 * cost.carrySeconds));
-  return openPlans(step);
 }
 
 Status Trainer::runSteps() {

@@ -11,6 +11,7 @@
 #include "runtime/train/files/Progress.h"
 #include "runtime/train/flags/SaveSchedule.h"
 #include "runtime/train/loop/Evaluator.h"
+#include "runtime/train/loop/Moves.h"
 #include "runtime/train/loop/PruneEvents.h"
 #include "runtime/train/open/ReplaceGraphs.h"
 #include "runtime/train/plans/PlanSource.h"
@@ -192,7 +193,8 @@ private:
   const TrainOptions &options_;
   const Checkpoint *loaded_;
   const ResumedRun *resumed_;
-  ChooseNext chooseNext_;              ///< may be empty
+  ChooseNext chooseNext_; ///< may be empty
+  Moves moves_;
   BatchReader reader_;                 ///< ahead of the steps
   std::unique_ptr<PlanSource> source_; ///< while steps run, as the next
   std::unique_ptr<PlanAhead> plans_;

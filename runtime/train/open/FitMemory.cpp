@@ -87,12 +87,12 @@ Status refuseIfDeterministic(const TrainOptions &options) {
              : Status::ok();
 }
 
-/// Of the ranks of this process.
+/// Of the ranks of this process; those without a place have none.
 int64_t sumOf(const std::vector<int> &local,
               const std::vector<int64_t> &bytes) {
   int64_t sum = 0;
   for (int rank : local)
-    sum += bytes[rank];
+    sum += rank < static_cast<int>(bytes.size()) ? bytes[rank] : 0;
   return sum;
 }
 
@@ -194,15 +194,23 @@ Status checkRegions(const Session &session, MemoryNeed need, int64_t held,
 
 } // namespace
 
+int64_t heldAtHome(const Session &session, int rank, bool training) {
+  return rank < session.home().graph->ranks()
+             ? session.graphs->homeBytes(rank, training)
+             : 0;
+}
+
 std::vector<int64_t> dynamicBytes(const Session &session,
                                   const StepRegions &regions, bool training) {
   std::vector<int64_t> dynamic = regions.bytes;
-  for (size_t rank = 0; rank < dynamic.size(); ++rank) {
-    const int64_t held =
-        session.graphs->homeBytes(static_cast<int>(rank), training);
-    dynamic[rank] =
-        std::max(dynamic[rank],
-                 session.arenaBytes - ArenaParts::atStart(held, 0).arenaBytes);
+  dynamic.resize(session.worldRanks(), 0);
+  for (int rank = 0; rank < session.worldRanks(); ++rank) {
+    int64_t least = session.arenaBytes;
+    if (!session.arenasAtLeast.empty())
+      least = std::max(least, session.arenasAtLeast[rank]);
+    const int64_t held = heldAtHome(session, rank, training);
+    dynamic[rank] = std::max(dynamic[rank],
+                             least - ArenaParts::atStart(held, 0).arenaBytes);
   }
   return dynamic;
 }
@@ -266,7 +274,7 @@ StatusOr<StepRegions> chooseRegions(Session &session,
   const StepGraphs &graphs = *session.graphs;
   int64_t held = 0;
   for (int rank : local)
-    held += graphs.homeBytes(rank, training);
+    held += heldAtHome(session, rank, training);
   const bool isSaid = !options.rankMemory.empty();
   const SizeRegions atLeast = [&](int64_t rankBytes) {
     return sizeStepRegions(graphs, options.tokensPerBatch, training, rankBytes,

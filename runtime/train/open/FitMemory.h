@@ -24,6 +24,9 @@ namespace dyna {
 /// case as many as a micro-batch of several has. `runsHere`: this process has ranks.
 Status limitSamples(Session &session, bool training, bool runsHere);
 
+/// Returns the bytes of home's parameters and their state on a rank; none without a place.
+int64_t heldAtHome(const Session &session, int rank, bool training);
+
 /// Returns the bytes that each rank takes beside the tensors that stay: its region, or
 /// more if the session asks for larger arenas.
 std::vector<int64_t> dynamicBytes(const Session &session,

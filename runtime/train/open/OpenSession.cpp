@@ -19,6 +19,7 @@
 #include "runtime/train/open/FitMemory.h"
 #include "runtime/train/open/MemoryNeed.h"
 #include "runtime/train/open/SearchRanges.h"
+#include "runtime/train/open/SizeMoves.h"
 #include "runtime/train/plans/PlanMark.h"
 #include "runtime/train/session/Agreement.h"
 #include "runtime/train/session/Checkpointing.h"
@@ -183,7 +184,7 @@ Status checkThreads(const TrainOptions &options) {
 /// As many as devices of this kind can be for now.
 Status checkRanks(const Session &session) {
   const int most = dyna_device_kind.mostRanks;
-  const int ranks = session.home().graph->ranks();
+  const int ranks = session.worldRanks();
   if (most == 0 || ranks <= most)
     return Status::ok();
   return Status::invalidArgument(formatText(
@@ -263,7 +264,7 @@ Status agree(const Session &session, bool training, const Checkpoint *start,
 
 /// This process's ranks, as threads or as the one that a launcher made it.
 StatusOr<std::vector<RankResources>> makeResources(const Session &session) {
-  int count = session.home().graph->ranks();
+  int count = session.worldRanks();
   std::vector<RankResources> ranks;
   auto timeout = std::chrono::seconds(session.options.timeout);
   bool linked = &dyna_process_transport != nullptr;
@@ -331,6 +332,7 @@ Status makeRanks(Session &session, std::vector<RankResources> &ranks,
   executor.checkMemory = options.checkMemory;
   executor.patience = std::chrono::seconds(options.timeout);
   executor.timesCoreWaits = session.hasCosts();
+  executor.mayHaveFewer = session.mostRanks > 0;
   // A step that is dropped would be timed as any other.
   executor.stops = options.profile.empty() ? isStopped : nullptr;
   DYNA_ASSIGN_OR_RETURN(auto team,
@@ -375,7 +377,7 @@ Status makeTeam(Session &session, std::vector<RankResources> &ranks,
   for (size_t rank = 0; rank < dynamic.size(); ++rank)
     session.arenas.push_back(
         ArenaParts::atStart(
-            session.graphs->homeBytes(static_cast<int>(rank), training),
+            heldAtHome(session, static_cast<int>(rank), training),
             dynamic[rank])
             .arenaBytes);
   return makeRanks(session, ranks, threads, dynamic, training);
@@ -409,6 +411,10 @@ Status openSession(const dyna_program &program, const Model &model,
   }
   DYNA_RETURN_IF_ERROR(limitSamples(session, training, /*runsHere=*/true));
   DYNA_RETURN_IF_ERROR(openData(model, session));
+  if (training) {
+    DYNA_RETURN_IF_ERROR(sizeMoves(session));
+    DYNA_RETURN_IF_ERROR(checkRanks(session));
+  }
   DYNA_ASSIGN_OR_RETURN(auto ranks, makeResources(session));
   if (Status status =
           guarded([&] { return makeTeam(session, ranks, training, start); });

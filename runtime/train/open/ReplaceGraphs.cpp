@@ -5,10 +5,7 @@
 #include "runtime/train/open/ReplaceGraphs.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/graph/StateTensors.h"
-#include "runtime/planner/step/StepRegions.h"
 #include "runtime/planner/switch/PlanSwitch.h"
-#include "runtime/train/open/ChooseGraphs.h"
 #include "runtime/train/open/OpenSession.h"
 
 #include <algorithm>
@@ -22,34 +19,6 @@ double secondsSince(std::chrono::steady_clock::time_point begin) {
       .count();
 }
 
-/// Longest sample of the data that the run has open.
-int64_t longestSampleOf(const Session &session) {
-  int64_t longest = 0;
-  for (const SampleIndexPointer &index : {session.data, session.heldOut})
-    if (index)
-      longest = std::max(longest, index->statistics().longestSample());
-  return longest;
-}
-
-/// Graphs and the regions of their plans.
-struct SizedGraphs {
-  Session chosen; ///< options, notes and graphs alone
-  StepRegions regions;
-};
-
-/// Returns the options of the run under the next strategy.
-TrainOptions optionsOf(const Session &session, const NextStrategy &next) {
-  TrainOptions options = session.options;
-  options.strategy = next.strategy;
-  options.ranges = next.ranges;
-  options.ranks = 0; // those of the strategy
-  if (next.ranges.empty()) {
-    options.mergeRanges = "auto";
-    options.given.erase("merge-ranges");
-  }
-  return options;
-}
-
 Status checkRanks(const Session &session, const StepGraphs &graphs) {
   const ExecutableGraph &home = *graphs.home().graph;
   if (home.ranks() > session.ranks->worldRanks())
@@ -57,37 +26,6 @@ Status checkRanks(const Session &session, const StepGraphs &graphs) {
         formatText("strategy '%s' has %d ranks, but this run has %d",
                    home.name(), home.ranks(), session.ranks->worldRanks()));
   return Status::ok();
-}
-
-/// Chooses graphs and sizes their regions, in arenas of `rankBytes` (-1: no limit).
-StatusOr<SizedGraphs> sizeGraphs(const Session &session,
-                                 const TrainOptions &options,
-                                 int64_t rankBytes) {
-  SizedGraphs sized;
-  Session &chosen = sized.chosen;
-  chosen.options = options;
-  chosen.model = session.model;
-  if (rankBytes >= 0)
-    chosen.options.rankMemory = std::to_string(rankBytes);
-  DYNA_RETURN_IF_ERROR(chooseGraphs(chosen, /*training=*/true));
-  chosen.options.rankMemory = options.rankMemory;
-  DYNA_RETURN_IF_ERROR(checkRanks(session, *chosen.graphs));
-  const int64_t longest = longestSampleOf(session);
-  DYNA_ASSIGN_OR_RETURN(const int64_t most,
-                        longestSampleOf(*chosen.graphs,
-                                        chosen.graphs->ofLongest(),
-                                        /*training=*/true, rankBytes));
-  if (longest > most)
-    return Status::resourceExhausted(
-        formatText("samples of this run have up to %d tokens, but strategy "
-                   "'%s' takes %d",
-                   longest, chosen.graphs->ofLongest().graph->name(), most));
-  DYNA_RETURN_IF_ERROR(setLongestSample(*chosen.graphs, longest));
-  DYNA_ASSIGN_OR_RETURN(sized.regions,
-                        sizeStepRegions(*chosen.graphs, options.tokensPerBatch,
-                                        /*training=*/true, rankBytes,
-                                        /*atLeast=*/false));
-  return sized;
 }
 
 /// Returns true if each rank has its region beside home's tensors.
@@ -108,6 +46,7 @@ StatusOr<SizedGraphs> fitGraphs(const Session &session,
   if (options.rankMemory.empty()) {
     DYNA_ASSIGN_OR_RETURN(SizedGraphs sized,
                           sizeGraphs(session, options, /*rankBytes=*/-1));
+    DYNA_RETURN_IF_ERROR(checkRanks(session, *sized.chosen.graphs));
     if (fits(session, sized))
       return sized;
   }
@@ -115,28 +54,10 @@ StatusOr<SizedGraphs> fitGraphs(const Session &session,
   const int64_t arena =
       *std::min_element(session.arenas.begin(), session.arenas.end());
   const int64_t rankBytes = std::max<int64_t>(regionBytesBeside(arena, 1), 0);
-  return sizeGraphs(session, options, rankBytes);
-}
-
-StatusOr<GraphSwitch> planState(const Session &session,
-                                const StepGraphs &graphs,
-                                ReplacementCost &cost) {
-  const auto begin = std::chrono::steady_clock::now();
-  std::vector<SwitchTensor> tensors =
-      stateTensors(*session.home().graph, *graphs.home().graph);
-  const int ranks = session.ranks->worldRanks();
-  DYNA_ASSIGN_OR_RETURN(
-      SwitchPlan plan,
-      planSwitch(tensors,
-                 networkOf(graphs.home().planner->costs().cluster(), ranks)));
-  DYNA_ASSIGN_OR_RETURN(GraphSwitch state,
-                        GraphSwitch::create(std::move(tensors), std::move(plan),
-                                            ranks,
-                                            session.model->parameters()));
-  cost.planSeconds = secondsSince(begin);
-  cost.sentBytes = state.sentBytes();
-  cost.missingBytes = missingBytes(state.tensors);
-  return state;
+  DYNA_ASSIGN_OR_RETURN(SizedGraphs sized,
+                        sizeGraphs(session, options, rankBytes));
+  DYNA_RETURN_IF_ERROR(checkRanks(session, *sized.chosen.graphs));
+  return sized;
 }
 
 } // namespace
@@ -156,7 +77,7 @@ StatusOr<PlannedReplacement> planReplacement(const Session &session,
     return Status::invalidArgument(
         "--plans has plans for the graphs that there are: leave it out");
   DYNA_ASSIGN_OR_RETURN(SizedGraphs sized,
-                        fitGraphs(session, optionsOf(session, next)));
+                        fitGraphs(session, optionsOf(session.options, next)));
   PlannedReplacement planned;
   sized.regions.apply(*sized.chosen.graphs);
   planned.options = std::move(sized.chosen.options);
@@ -166,7 +87,8 @@ StatusOr<PlannedReplacement> planReplacement(const Session &session,
       *planned.graphs, planned.options.mergeRanges == "auto",
       sized.regions.bytes);
   DYNA_ASSIGN_OR_RETURN(planned.state,
-                        planState(session, *planned.graphs, planned.cost));
+                        planState(*session.graphs, *planned.graphs,
+                                  session.ranks->worldRanks(), planned.cost));
   DYNA_RETURN_IF_ERROR(
       session.ranks->checkReplacement(planned.forRanks(session)));
   return planned;

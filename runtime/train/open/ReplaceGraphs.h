@@ -14,24 +14,9 @@
 #ifndef DYNA_RUNTIME_TRAIN_REPLACEGRAPHS_H
 #define DYNA_RUNTIME_TRAIN_REPLACEGRAPHS_H
 
-#include "runtime/train/session/Session.h"
+#include "runtime/train/open/NextGraphs.h"
 
 namespace dyna {
-
-/// A strategy, or ranges, that a run goes over to, in the words of its flags.
-struct NextStrategy {
-  std::string strategy; ///< as --strategy; empty if there are ranges
-  std::string ranges;   ///< as --ranges, of the strategies that the run knows
-};
-
-/// Bytes and seconds of a replacement.
-struct ReplacementCost {
-  int64_t sentBytes = 0; ///< that ranks send to other ranks
-  int64_t missingBytes =
-      0; ///< that are not where they must be: no plan sends fewer
-  double planSeconds = 0;  ///< of the switch alone: planned and verified
-  double carrySeconds = 0; ///< until all ranks have their state
-};
 
 /// Graphs that can take the place of a session's, with their planner and the switch of
 /// the state.

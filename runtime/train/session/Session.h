@@ -41,6 +41,11 @@ struct Session {
   /// graphs can use. Runs that replace graphs set it before the session is opened, as
   /// the next graphs must fit the same arenas (open/ReplaceGraphs.h).
   int64_t arenaBytes = 0;
+  /// Bytes that --repack needs in the arena of each rank; empty without it
+  /// (open/SizeMoves.h).
+  std::vector<int64_t> arenasAtLeast;
+  /// Ranks of the run, if it may get more of them than home has; 0: home's.
+  int mostRanks = 0;
   /// Bytes of the arenas that were taken, of the ranks of all processes.
   std::vector<int64_t> arenas;
   /// Times that the graphs were replaced since the run began, resumed parts included.
@@ -67,6 +72,10 @@ struct Session {
   int64_t peakBytes() const;
   Device &device() const { return *devices.front(); }
   const PlannedGraph &home() const { return graphs->home(); }
+  /// Ranks that there are, with a place in the graphs or without.
+  int worldRanks() const {
+    return mostRanks > 0 ? mostRanks : home().graph->ranks();
+  }
   /// Returns true if samples go to strategies by their lengths, even if there is one.
   bool hasRanges() const { return !options.ranges.empty(); }
   /// Returns true if steps are predicted: by estimates alone they are not.

@@ -1,0 +1,116 @@
+//===- RepackList.cpp - Strategies that a run goes over to ----------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/flags/RepackList.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/planner/request/PlanningWords.h"
+#include "runtime/train/flags/TrainOptions.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace dyna {
+namespace {
+
+constexpr int mostRanks = 1000000;
+
+std::string trim(const std::string &text) {
+  const size_t begin = text.find_first_not_of(" \t\n");
+  if (begin == std::string::npos)
+    return "";
+  return text.substr(begin, text.find_last_not_of(" \t\n") - begin + 1);
+}
+
+bool isNumber(const std::string &text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return c >= '0' && c <= '9';
+  });
+}
+
+StatusOr<Repack> parseEntry(const std::string &text) {
+  const size_t at = text.rfind('@');
+  if (at == std::string::npos || trim(text.substr(0, at)).empty())
+    return Status::invalidArgument(formatText(
+        "--repack expects entries RANKS@STEP or STRATEGY@STEP, separated by "
+        "';', such as \"6@3000; dp=2,pp=2@7000\", but got '%s'",
+        text));
+  Repack repack;
+  const std::string target = trim(text.substr(0, at));
+  DYNA_ASSIGN_OR_RETURN(
+      repack.step, parseWholeNumber("repack " + target + "@STEP",
+                                    trim(text.substr(at + 1)), 1, mostSteps));
+  if (!isNumber(target)) {
+    repack.strategy = target;
+    return repack;
+  }
+  DYNA_ASSIGN_OR_RETURN(int64_t ranks, parseWholeNumber("repack RANKS@STEP",
+                                                        target, 1, mostRanks));
+  repack.ranks = static_cast<int>(ranks);
+  return repack;
+}
+
+} // namespace
+
+StatusOr<std::vector<Repack>> parseRepacks(const std::string &text) {
+  std::vector<Repack> repacks;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(';', begin), text.size());
+    const std::string entry = trim(text.substr(begin, end - begin));
+    begin = end + 1;
+    DYNA_ASSIGN_OR_RETURN(Repack repack, parseEntry(entry));
+    if (!repacks.empty() && repack.step <= repacks.back().step)
+      return Status::invalidArgument(formatText(
+          "--repack '%s' does not come after '%s': give the entries in the "
+          "order of their steps, one for each",
+          entry, describeRepack(repacks.back())));
+    repacks.push_back(std::move(repack));
+  }
+  return repacks;
+}
+
+Status checkRepackSteps(const std::vector<Repack> &repacks, int64_t done) {
+  for (const Repack &repack : repacks)
+    if (repack.step < done)
+      return Status::invalidArgument(formatText(
+          "--repack %s is in the past: the run has done %d steps, so give "
+          "entries from @%d on",
+          describeRepack(repack), done, done));
+  return Status::ok();
+}
+
+std::string describeRepack(const Repack &repack) {
+  return formatText("%s@%d",
+                    repack.ranks > 0 ? std::to_string(repack.ranks)
+                                     : repack.strategy,
+                    repack.step);
+}
+
+std::string describeRepacks(const std::vector<Repack> &repacks) {
+  std::string text;
+  for (const Repack &repack : repacks)
+    text += (text.empty() ? "" : "; ") + describeRepack(repack);
+  return text;
+}
+
+StatusOr<Strategy> packStrategy(const Strategy &now, int ranks, int layers) {
+  if (ranks % now.tp != 0)
+    return Status::invalidArgument(formatText(
+        "%d ranks are no multiple of the tensor degree of '%s': give a "
+        "multiple of %d, or a strategy with another tp",
+        ranks, describeStrategy(now), now.tp));
+  Strategy packed = now;
+  packed.name.clear();
+  packed.layers.clear();
+  packed.dp = std::gcd(now.dp, ranks / now.tp);
+  packed.pp = ranks / now.tp / packed.dp;
+  if (packed.pp > layers)
+    return Status::invalidArgument(formatText(
+        "%d ranks have %d stages (strategy '%s'), but the model has %d layers: "
+        "give fewer ranks, or a strategy with more replicas",
+        ranks, packed.pp, describeStrategy(packed), layers));
+  return packed;
+}
+
+} // namespace dyna

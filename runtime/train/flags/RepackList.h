@@ -1,0 +1,49 @@
+//===- RepackList.h - Strategies that a run goes over to --------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The value of --repack: at which steps a run goes over to other ranks or strategies.
+//
+//     6@3000; 4@5000; dp=2,pp=2@7000
+//
+// Behind @ stands how many steps are done before the run goes over. A number alone is
+// a number of ranks. Anything else is a strategy, in the words of --strategy.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRAIN_REPACKLIST_H
+#define DYNA_RUNTIME_TRAIN_REPACKLIST_H
+
+#include "runtime/plan/model/Strategy.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dyna {
+
+struct Repack {
+  int64_t step = 0;     ///< steps that are done before
+  int ranks = 0;        ///< 0: `strategy` says it
+  std::string strategy; ///< empty: the present one, packed into `ranks`
+};
+
+/// Parses the list. Steps are at least 1 and rise. An empty text has no entries.
+StatusOr<std::vector<Repack>> parseRepacks(const std::string &text);
+
+/// Fails if an entry of the list is to be done before so many steps.
+Status checkRepackSteps(const std::vector<Repack> &repacks, int64_t done);
+
+/// Returns an entry, or a list, as text that parses to the same again.
+std::string describeRepack(const Repack &repack);
+std::string describeRepacks(const std::vector<Repack> &repacks);
+
+/// Returns a strategy of `ranks` ranks with the tensor degree of `now`. It has as many
+/// of the replicas as divide the ranks, and as many stages as the rest allows. The cut of
+/// the layers is open. Fails if the ranks are no multiple of the tensor degree, or if
+/// there are more stages than `layers`.
+StatusOr<Strategy> packStrategy(const Strategy &now, int ranks, int layers);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_TRAIN_REPACKLIST_H

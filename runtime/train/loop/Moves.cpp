@@ -1,0 +1,36 @@
+//===- Moves.cpp - When a run goes over to other graphs -------------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/loop/Moves.h"
+
+#include "runtime/train/open/SizeMoves.h"
+
+namespace dyna {
+
+StatusOr<std::optional<NextStrategy>> Moves::next(int64_t step) const {
+  DYNA_ASSIGN_OR_RETURN(const auto repacks,
+                        parseRepacks(session_.options.repack));
+  for (const Repack &repack : repacks)
+    if (repack.step == step) {
+      DYNA_ASSIGN_OR_RETURN(NextStrategy next,
+                            strategyOf(repack,
+                                       session_.home().graph->strategy(),
+                                       session_.model->layers()));
+      return std::optional(std::move(next));
+    }
+  return std::optional<NextStrategy>();
+}
+
+void Moves::end(int64_t step) {
+  const auto repacks = parseRepacks(session_.options.repack);
+  if (!repacks.isOk())
+    return;
+  std::vector<Repack> left;
+  for (const Repack &repack : *repacks)
+    if (repack.step > step)
+      left.push_back(repack);
+  session_.options.repack = describeRepacks(left);
+}
+
+} // namespace dyna

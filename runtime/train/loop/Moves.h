@@ -1,0 +1,38 @@
+//===- Moves.h - When a run goes over to other graphs -----------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Between two steps a trainer asks what strategy comes next. All processes get the same
+// answer, as it follows from what they have in common.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRAIN_MOVES_H
+#define DYNA_RUNTIME_TRAIN_MOVES_H
+
+#include "runtime/train/open/NextGraphs.h"
+
+#include <optional>
+
+namespace dyna {
+
+class Moves {
+public:
+  /// `session` must outlive it.
+  explicit Moves(Session &session) : session_(session) {}
+
+  /// Returns what the run goes over to when so many steps are done, or nothing. Fails if
+  /// that is not possible from the present strategy.
+  StatusOr<std::optional<NextStrategy>> next(int64_t step) const;
+
+  /// Leaves out the entry of --repack of that step, once it is done or refused. What a
+  /// checkpoint saves are the entries that are left.
+  void end(int64_t step);
+
+private:
+  Session &session_;
+};
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_TRAIN_MOVES_H

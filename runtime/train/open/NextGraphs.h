@@ -1,0 +1,55 @@
+//===- NextGraphs.h - Graphs that a run can go over to ----------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A replacement of graphs needs the next graphs, the regions of their plans and the
+// switch of the state. They can be made before there are ranks.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRAIN_NEXTGRAPHS_H
+#define DYNA_RUNTIME_TRAIN_NEXTGRAPHS_H
+
+#include "runtime/planner/step/StepRegions.h"
+#include "runtime/train/session/Session.h"
+
+namespace dyna {
+
+/// A strategy, or ranges, that a run goes over to, in the words of its flags.
+struct NextStrategy {
+  std::string strategy; ///< as --strategy; empty if there are ranges
+  std::string ranges;   ///< as --ranges, of the strategies that the run knows
+};
+
+/// Bytes and seconds of a replacement.
+struct ReplacementCost {
+  int64_t sentBytes = 0; ///< that ranks send to other ranks
+  int64_t missingBytes =
+      0; ///< that are not where they must be: no plan sends fewer
+  double planSeconds = 0;  ///< of the switch alone: planned and verified
+  double carrySeconds = 0; ///< until all ranks have their state
+};
+
+/// Graphs and the regions of their plans.
+struct SizedGraphs {
+  Session chosen; ///< options, notes and graphs alone
+  StepRegions regions;
+};
+
+/// Returns the options of a run with `now` under the next strategy.
+TrainOptions optionsOf(const TrainOptions &now, const NextStrategy &next);
+
+/// Chooses the graphs of `options` and sizes their regions, in arenas of `rankBytes` (-1:
+/// no limit). `session` has the model and the data. Fails if its samples do not fit.
+StatusOr<SizedGraphs> sizeGraphs(const Session &session,
+                                 const TrainOptions &options,
+                                 int64_t rankBytes);
+
+/// Plans and verifies the switch of the state between the homes of two sets of graphs,
+/// on `ranks` ranks.
+StatusOr<GraphSwitch> planState(const StepGraphs &from, const StepGraphs &to,
+                                int ranks, ReplacementCost &cost);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_TRAIN_NEXTGRAPHS_H

@@ -1,0 +1,172 @@
+//===- SizeMoves.cpp - Sizes arenas for graphs that follow ----------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/open/SizeMoves.h"
+
+#include "runtime/base/Text.h"
+#include "runtime/executor/ArenaParts.h"
+#include "runtime/transport/ProcessTransport.h"
+
+#include <algorithm>
+
+namespace dyna {
+namespace {
+
+/// Bytes that stay on a rank under some graphs; none without a place.
+int64_t persistentOn(const StepGraphs &graphs, int rank) {
+  return rank < graphs.home().graph->ranks()
+             ? graphs.homeBytes(rank, /*training=*/true)
+             : 0;
+}
+
+/// Bytes of an arena that has regions of so many bytes at either end.
+int64_t arenaFor(int64_t persistentBytes, int64_t regionBytes) {
+  return bytesToReplace(persistentBytes, regionBytes, /*transit=*/0);
+}
+
+/// Arenas of the ranks of a run. They grow for graphs, and for the ways between graphs.
+class ArenaSizes {
+public:
+  /// `limit`: bytes that a rank may take; -1: not limited.
+  ArenaSizes(int ranks, int64_t limit)
+      : limit_(limit), bytes_(ranks, std::max<int64_t>(limit, 0)) {}
+
+  void add(const SizedGraphs &sized) {
+    // Where memory is limited, all arenas are as large as they may be.
+    for (size_t rank = 0; rank < sized.regions.bytes.size() && limit_ < 0;
+         ++rank)
+      bytes_[rank] = std::max(
+          bytes_[rank],
+          arenaFor(persistentOn(*sized.chosen.graphs, static_cast<int>(rank)),
+                   sized.regions.bytes[rank]));
+  }
+
+  Status addWay(const StepGraphs &from, const StepGraphs &to) {
+    ReplacementCost cost;
+    DYNA_ASSIGN_OR_RETURN(
+        const GraphSwitch state,
+        planState(from, to, static_cast<int>(bytes_.size()), cost));
+    for (size_t rank = 0; rank < bytes_.size(); ++rank) {
+      const int64_t before = persistentOn(from, static_cast<int>(rank));
+      const int64_t behind = persistentOn(to, static_cast<int>(rank));
+      const int64_t passed = state.sides[rank].passedBytes;
+      const int64_t need = bytesToReplace(before, behind, passed);
+      if (limit_ >= 0 && need > limit_)
+        return Status::resourceExhausted(formatText(
+            "on the way, rank %d needs %s: %s for the tensors of '%s', %s for "
+            "those of '%s' and %s for what is passed on; it may take %s, so "
+            "that %s are missing: --rank-memory %d is enough for it",
+            rank, formatBytes(need), formatBytes(before),
+            from.home().graph->name(), formatBytes(behind),
+            to.home().graph->name(), formatBytes(passed), formatBytes(limit_),
+            formatBytes(need - limit_), need));
+      bytes_[rank] = std::max(bytes_[rank], need);
+    }
+    return Status::ok();
+  }
+
+  std::vector<int64_t> take() && { return std::move(bytes_); }
+
+private:
+  const int64_t limit_;
+  std::vector<int64_t> bytes_; ///< by rank
+};
+
+Status inEntry(const Repack &repack, const Status &status) {
+  return status.isOk()
+             ? status
+             : Status(status.code(),
+                      formatText("--repack %s: %s", describeRepack(repack),
+                                 status.message()));
+}
+
+/// Returns the bytes of --rank-memory; -1: not given.
+StatusOr<int64_t> rankLimit(const TrainOptions &options) {
+  return options.rankMemory.empty() ? StatusOr<int64_t>(-1)
+                                    : parseBytes(options.rankMemory);
+}
+
+/// Chooses and sizes the graphs of an entry, behind those of `now`.
+StatusOr<SizedGraphs> sizeEntry(const Session &session, const Repack &repack,
+                                const TrainOptions &now, const Strategy &home,
+                                int64_t limit) {
+  DYNA_ASSIGN_OR_RETURN(const NextStrategy next,
+                        strategyOf(repack, home, session.model->layers()));
+  // As a replacement sizes them later.
+  const int64_t rankBytes =
+      limit < 0 ? -1 : std::max<int64_t>(regionBytesBeside(limit, 1), 0);
+  return sizeGraphs(session, optionsOf(now, next), rankBytes);
+}
+
+} // namespace
+
+StatusOr<NextStrategy> strategyOf(const Repack &repack, const Strategy &now,
+                                  int layers) {
+  if (repack.ranks == 0)
+    return NextStrategy{repack.strategy, ""};
+  DYNA_ASSIGN_OR_RETURN(const Strategy packed,
+                        packStrategy(now, repack.ranks, layers));
+  return NextStrategy{describeStrategy(packed), ""};
+}
+
+/// Chooses and sizes the graphs of all entries.
+static StatusOr<std::vector<SizedGraphs>>
+sizeEntries(Session &session, const std::vector<Repack> &repacks,
+            int64_t limit) {
+  std::vector<SizedGraphs> sized;
+  const StepGraphs *now = session.graphs.get();
+  TrainOptions options = session.options;
+  for (const Repack &repack : repacks) {
+    auto next = sizeEntry(session, repack, options,
+                          now->home().graph->strategy(), limit);
+    DYNA_RETURN_IF_ERROR(inEntry(repack, next.status()));
+    const std::string name = next->chosen.home().graph->name();
+    const int ranks = next->chosen.home().graph->ranks();
+    if (const int processes = launchedProcesses();
+        processes > 1 && ranks > processes)
+      return inEntry(
+          repack,
+          Status::invalidArgument(formatText(
+              "strategy '%s' has %d ranks, but %d processes were started: "
+              "start as many as the run has ranks at most",
+              name, ranks, processes)));
+    if (repack.step >= session.options.steps)
+      session.notes.push_back(
+          formatText("--repack %s is not reached: --steps is %d",
+                     describeRepack(repack), session.options.steps));
+    options = next->chosen.options;
+    sized.push_back(std::move(*next));
+    now = sized.back().chosen.graphs.get();
+  }
+  return sized;
+}
+
+Status sizeMoves(Session &session) {
+  DYNA_ASSIGN_OR_RETURN(const auto repacks,
+                        parseRepacks(session.options.repack));
+  if (repacks.empty())
+    return Status::ok();
+  if (session.hasRanges())
+    return Status::invalidArgument(
+        "--repack is about the one strategy of a run, but samples go to "
+        "strategies by their lengths here: give --strategy");
+  DYNA_ASSIGN_OR_RETURN(const int64_t limit, rankLimit(session.options));
+  DYNA_ASSIGN_OR_RETURN(const auto sized, sizeEntries(session, repacks, limit));
+  int ranks = session.home().graph->ranks();
+  for (const SizedGraphs &graphs : sized)
+    ranks = std::max(ranks, graphs.chosen.home().graph->ranks());
+  ArenaSizes sizes(ranks, limit);
+  const StepGraphs *now = session.graphs.get();
+  for (size_t i = 0; i < sized.size(); ++i) {
+    const StepGraphs &next = *sized[i].chosen.graphs;
+    sizes.add(sized[i]);
+    DYNA_RETURN_IF_ERROR(inEntry(repacks[i], sizes.addWay(*now, next)));
+    now = &next;
+  }
+  session.arenasAtLeast = std::move(sizes).take();
+  session.mostRanks = ranks;
+  return Status::ok();
+}
+
+} // namespace dyna

@@ -26,6 +26,8 @@ constexpr int64_t kSuperRows = 256;
 /// Instructions per repeat in `secondsOfF32`; of 16 f32 lanes each.
 constexpr int64_t kTimedInstructions = 12;
 
+struct SparseTable;
+
 /// Head sizes are padded to this many elements in accumulators and packed
 /// copies.
 inline int64_t padHeadDim(int64_t headDim) {
@@ -142,6 +144,7 @@ struct KernelTable {
   /// not known or the instruction does not exist.
   double (*secondsOfF32)(int64_t repeats);
   double (*secondsOfBf16)(int64_t repeats);
+  const SparseTable *sparse; ///< sparse/SparseTable.h
 };
 
 const KernelTable &baselineKernels();

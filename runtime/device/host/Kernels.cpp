@@ -77,11 +77,12 @@ template <typename E> constexpr TypedKernels typedKernels() noexcept {
 #define DYNA_TEXT_OF(name) #name
 #define DYNA_TEXT(name) DYNA_TEXT_OF(name)
 
+extern const SparseTable sparseTable;
 extern const KernelTable table;
-const KernelTable table = {DYNA_TEXT(DYNA_ISA), typedKernels<F32>(),
-                           typedKernels<F64>(), typedKernels<Bf16>(),
-                           addNarrowBlock,      addSplitSum,
-                           secondsOfF32,        secondsOfBf16};
+const KernelTable table = {
+    DYNA_TEXT(DYNA_ISA),  typedKernels<F32>(), typedKernels<F64>(),
+    typedKernels<Bf16>(), addNarrowBlock,      addSplitSum,
+    secondsOfF32,         secondsOfBf16,       &sparseTable};
 
 } // namespace DYNA_ISA
 

@@ -2,9 +2,9 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Included only by Kernels.cpp, which is compiled once per instruction set with
-// DYNA_ISA naming the namespace. Nothing here may be shared between those
-// copies: a function with one name and three meanings would be linked once.
+// Included only by Kernels.cpp and sparse/SparseKernels.cpp, which are compiled once per
+// instruction set with DYNA_ISA naming the namespace. Nothing here may be shared between
+// those copies: a function with one name and three meanings would be linked once.
 // That is also why no standard container or algorithm appears in the kernels.
 //
 //===----------------------------------------------------------------------===//

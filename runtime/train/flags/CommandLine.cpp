@@ -248,9 +248,6 @@ Status checkExclusions(const TrainOptions &options) {
     return bad("--strategies search is of dynac and dyna-plan: --ranges search "
                "looks for strategies and ranges among the degrees that this "
                "program has");
-  if (options.evaluate && options.isGiven("repack"))
-    return bad("--evaluate trains no step before which --repack could change "
-               "anything: give only one of them");
   if (options.evaluate && options.isGiven("plans"))
     return bad("--evaluate plans what it evaluates: --plans is for training");
   if (!options.store.empty())
@@ -295,6 +292,10 @@ Status checkRepack(const TrainOptions &options) {
   DYNA_RETURN_IF_ERROR(parseRepacks(options.repack).status());
   if (options.repack.empty())
     return Status::ok();
+  if (options.evaluate)
+    return Status::invalidArgument(
+        "--evaluate trains no step before which --repack could change "
+        "anything: give only one of them");
   DYNA_RETURN_IF_ERROR(
       refuseAny(options, {"plans"},
                 "--repack goes over to graphs for which --%s has no plans: "

@@ -4,9 +4,26 @@
 
 #include "runtime/train/loop/Trainer.h"
 
+#include "runtime/base/JsonWriter.h"
 #include "runtime/base/Text.h"
 
 namespace dyna {
+
+/// Returns the record of a move in the metrics, after so many steps.
+static std::string moveRecord(int64_t step, const std::string &from,
+                              const Session &session,
+                              const ReplacementCost &cost) {
+  return JsonObject()
+      .add("step", step)
+      .add("move", JsonObject()
+                       .add("from", from)
+                       .add("to", session.home().graph->name())
+                       .add("version", session.version)
+                       .add("sent_bytes", cost.sentBytes)
+                       .add("plan_seconds", jsonFixed(cost.planSeconds, 6))
+                       .add("carry_seconds", jsonFixed(cost.carrySeconds, 6)))
+      .text();
+}
 
 Status Trainer::replaceIfWanted(int64_t step) {
   std::optional<NextStrategy> wanted;
@@ -49,6 +66,8 @@ Status Trainer::replaceIfWanted(int64_t step) {
                   session_.version, formatBytes(cost.sentBytes),
                   formatBytes(cost.missingBytes), 1e3 * cost.planSeconds,
                   1e3 * cost.carrySeconds));
+  if (session_.writesFiles())
+    checkLogged(metrics_.writeLine(moveRecord(step, before, session_, cost)));
   return openPlans(step);
 }
 

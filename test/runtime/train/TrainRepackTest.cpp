@@ -26,8 +26,13 @@ TEST_F(TrainRepackTest, NewCutsAreBitwiseTheSame) {
                 "--pipeline=1f1b", "--strategy=pp=2,layers=3+2"});
   const Outcome moves = repack(
       tiny(), arguments, "pp=2,layers=2+3@3; pp=2,layers=4+1@4; 2@7; 2@8");
+  fs::copy(path("metrics"), path("metrics.moves"));
   expectSame(moves, train(tiny(), arguments));
   EXPECT_EQ(moves.version, 4);
+  EXPECT_THAT(*readFile(path("metrics.moves")),
+              HasSubstr("{\"step\": 3, \"move\": {\"from\": \"dp=1,tp=1,pp=2,"
+                        "layers=3+2\", \"to\": \"dp=1,tp=1,pp=2,layers=2+3\", "
+                        "\"version\": 1, \"sent_bytes\": "));
   EXPECT_THAT(moves.said, HasSubstr("note: from step 4 on, strategy 'dp=1,tp=1,"
                                     "pp=2,layers=2+3' instead of"));
 }

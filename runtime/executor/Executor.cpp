@@ -119,7 +119,8 @@ Status Executor::initialize(const std::vector<GraphUse> &graphs) {
     seats_ = makeSeats(graphs, /*begin=*/0);
   DYNA_RETURN_IF_ERROR(
       machine_.start(persistentBytes(), options_.dynamicBytes, options_.seed));
-  DYNA_RETURN_IF_ERROR(seat().clearMasks());
+  if (hasPlace())
+    DYNA_RETURN_IF_ERROR(seat().clearMasks());
   DYNA_RETURN_IF_ERROR(connect(seats_));
   if (options_.trace)
     clock_ =

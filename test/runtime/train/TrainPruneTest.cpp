@@ -9,6 +9,7 @@
 
 #include "test/runtime/train/TrainProgram.h"
 
+#include "runtime/base/Text.h"
 #include "runtime/executor/OpenProgram.h"
 #include "runtime/train/loop/Trainer.h"
 #include "runtime/train/open/OpenSession.h"
@@ -99,9 +100,14 @@ protected:
     DYNA_RETURN_IF_ERROR(setMasks(model, options));
     Session session;
     session.arenaBytes = 4 << 20;
+    std::optional<Checkpoint> loaded;
+    if (!options.load.empty()) {
+      DYNA_ASSIGN_OR_RETURN(loaded, loadCheckpoint(options.load));
+    }
+    const Checkpoint *const start = loaded ? &*loaded : nullptr;
     DYNA_RETURN_IF_ERROR(openSession(program.program(), model, options,
-                                     /*training=*/true, nullptr, session));
-    Trainer trainer(session, nullptr, nullptr);
+                                     /*training=*/true, start, session));
+    Trainer trainer(session, start, nullptr);
     trainer.setNext([&](int64_t step) -> std::optional<NextStrategy> {
       if (const auto found = changes.find(step); found != changes.end())
         return NextStrategy{found->second, ""};
@@ -282,6 +288,78 @@ TEST_F(TrainPruneTest, SurvivorsAreThoseOfAFullSort) {
     if (!mask.empty())
       EXPECT_GT(std::accumulate(mask.begin(), mask.end(), 0), 0);
   EXPECT_EQ(expectZeros(layers), 2 * 43 + 22);
+}
+
+/// Magnitudes are 0, 1/4, 1/2 and 3/4, each of many weights.
+TEST_F(TrainPruneTest, TiesGoByThePositionInTheModel) {
+  train(tiny(), {"--steps=1", "--save=" + path("m")});
+  std::string bytes = *readFile(path("m/step-1/model.safetensors"));
+  uint64_t header = 0;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  for (size_t at = 8 + header, i = 0; at + 8 <= bytes.size(); at += 8, ++i) {
+    const double value =
+        (i % 2 ? -0.25 : 0.25) * static_cast<double>(dyna_mix64(i) % 4);
+    std::memcpy(bytes.data() + at, &value, sizeof value);
+  }
+  fs::create_directories(folder_ / "ties");
+  std::ofstream(path("ties/model.safetensors")) << bytes;
+  const std::string load = "--load=" + path("ties");
+  // Nothing moves, so that these are the weights before the event.
+  const Left before = train(tiny(), {"--steps=1", load, "--lr=0"});
+  for (double sparsity : {0.1, 0.4, 0.65}) {
+    const std::string prune = formatText("--prune=final=%g,from=1", sparsity);
+    const Left one = train(tiny(), {"--steps=1", load, prune});
+    std::vector<std::pair<double, uint8_t>> weights; // in the model's order
+    for (size_t p = 0; p < one.masks.size(); ++p)
+      for (size_t i = 0; i < one.masks[p].size(); ++i)
+        weights.push_back({std::abs(before.masters[p][i]), one.masks[p][i]});
+    std::stable_sort(
+        weights.begin(), weights.end(),
+        [](const auto &a, const auto &b) { return a.first > b.first; });
+    const auto kept = static_cast<size_t>(
+        std::llround((1 - sparsity) * static_cast<double>(weights.size())));
+    for (size_t rank = 0; rank < weights.size(); ++rank)
+      EXPECT_EQ(weights[rank].second, rank < kept ? 1 : 0);
+    EXPECT_EQ(weights[kept - 1].first, weights[kept].first);
+    for (const char *strategy :
+         {"tp=2", "tp=4", "dp=2,tp=2,zero=1", "pp=2,layers=2+3", "dp=4,zero=1"})
+      EXPECT_EQ(train(tiny(), {"--steps=1", load, prune,
+                               "--strategy=" + std::string(strategy)})
+                        .masks == one.masks,
+                true)
+          << strategy;
+  }
+}
+
+/// Without a memory of gradients the first moment is the last gradient.
+TEST_F(TrainPruneTest, NormsAreThoseOfSurvivors) {
+  for (const char *strategy : {"dp=1", "dp=2,zero=1", "tp=2"}) {
+    const Left left =
+        train(tiny(), {"--steps=9", gradual, "--clip=0", "--beta1=0",
+                       "--strategy=" + std::string(strategy)});
+    double sum = 0;
+    for (const Numbers &gradients : left.moments)
+      for (double gradient : gradients)
+        sum += gradient * gradient;
+    EXPECT_NEAR(left.norms.back(), std::sqrt(sum), 1e-12);
+  }
+}
+
+/// With a learning rate of 0 it does not matter when the same weights were pruned. The
+/// first step behind an event reads copies that no update has written since.
+TEST_F(TrainPruneTest, TheFirstStepReadsPrunedCopies) {
+  for (plan::ElementType compute : {plan::F64, plan::BF16})
+    for (const char *strategy : {"dp=1", "dp=2,zero=1"}) {
+      auto from = [&](const char *prune) {
+        return train(tiny(compute), {"--steps=3", "--lr=0", "--warmup=0", prune,
+                                     "--strategy=" + std::string(strategy)});
+      };
+      const Left early = from("--prune=final=0.6,from=1");
+      const Left late = from("--prune=final=0.6,from=3");
+      EXPECT_NE(early.losses[1], late.losses[1]);
+      EXPECT_EQ(early.losses[2], late.losses[2]);
+      EXPECT_EQ(early.masks == late.masks, true);
+    }
 }
 
 TEST_F(TrainPruneTest, MasksMoveWithTheGraphs) {

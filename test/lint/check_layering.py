@@ -30,7 +30,7 @@ RANK = {room: rank for rank, room in enumerate(ROOMS)}
 SUBROOMS = {
     "plan": ["program", "model", "graph", "verify"],
     "planner": ["slice", "cut", "order", "request", "switch", "estimate", "place", "write", "divide", "graph", "step", "report", "search"],
-    "elastic": ["prune", "balance", "decide"],
+    "elastic": ["prune", "balance", "pack", "decide"],
     "train": ["flags", "files", "session", "plans", "open", "profile", "loop"],
 }
 

@@ -100,15 +100,18 @@ DiffusedCut diffuseLayers(const std::vector<double> &costs,
   return result;
 }
 
-double varianceOf(const std::vector<double> &costs,
-                  const std::vector<int> &cut) {
-  const std::vector<double> loads = stageSums(costs, cut);
+double varianceOf(const std::vector<double> &loads) {
   const auto stages = static_cast<double>(loads.size());
   const double mean = std::accumulate(loads.begin(), loads.end(), 0.0) / stages;
   double variance = 0;
   for (double load : loads)
     variance += (load - mean) * (load - mean) / stages;
   return variance;
+}
+
+double varianceOf(const std::vector<double> &costs,
+                  const std::vector<int> &cut) {
+  return varianceOf(stageSums(costs, cut));
 }
 
 double roundsOfLemma2(int workers, int stages, double gamma) {

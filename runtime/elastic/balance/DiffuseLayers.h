@@ -38,6 +38,9 @@ DiffusedCut diffuseLayers(const std::vector<double> &costs,
                           std::vector<int> cut,
                           const LayerBytes *bytes = nullptr);
 
+/// Returns the variance of loads.
+double varianceOf(const std::vector<double> &loads);
+
 /// Returns the variance of the loads of stages.
 double varianceOf(const std::vector<double> &costs,
                   const std::vector<int> &cut);

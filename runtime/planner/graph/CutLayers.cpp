@@ -28,9 +28,9 @@ double numberOf(uint64_t bits) {
 class LayerCutter {
 public:
   LayerCutter(const std::vector<double> &costs, int stages,
-              const LayerBytes *bytes)
-      : costs_(costs), bytes_(bytes), layers_(static_cast<int>(costs.size())),
-        stages_(stages) {
+              const LayerBytes *bytes, const std::vector<double> &waits = {})
+      : costs_(costs), bytes_(bytes), waits_(waits),
+        layers_(static_cast<int>(costs.size())), stages_(stages) {
     for (int s = 0; s < stages && bytes; ++s)
       for (int l = 0; l < layers_; ++l)
         fitAlone_ &= bytes->at(s, l) <= bytes->limits[s];
@@ -43,6 +43,8 @@ public:
       largest = std::max(largest, cost);
       all += cost;
     }
+    for (double wait : waits_)
+      all += wait;
     limit_ = all;
     if (!reaches())
       return {};
@@ -60,9 +62,11 @@ public:
   }
 
 private:
+  double wait(int stage) const { return waits_.empty() ? 0 : waits_[stage]; }
+
   /// Returns the end of the most layers that a stage can have from one on.
   int endOf(int stage, int begin) const {
-    double sum = 0;
+    double sum = wait(stage);
     int64_t held = 0;
     int end = begin;
     for (; end < layers_; ++end) {
@@ -150,7 +154,7 @@ private:
         const int begin = bands[s].first + b;
         const int end = std::min(endOf(s, begin), next.first + next.count - 1);
         Rest &best = rest[s][b];
-        double sum = 0;
+        double sum = wait(s);
         for (int at = begin; at < end; ++at) {
           sum += costs_[at];
           const int behind = at + 1 - next.first;
@@ -175,6 +179,7 @@ private:
 
   const std::vector<double> &costs_;
   const LayerBytes *bytes_;
+  const std::vector<double> waits_;
   const int layers_, stages_;
   bool fitAlone_ = true; ///< every layer in every stage
   double limit_ = 0;
@@ -200,8 +205,9 @@ std::vector<int> partitionLayers(const std::vector<double> &costs, int stages) {
 
 StatusOr<std::vector<int>>
 partitionLayersWithin(const std::vector<double> &costs, int stages,
-                      const LayerBytes &bytes) {
-  std::vector<int> cut = LayerCutter(costs, stages, &bytes).cut();
+                      const LayerBytes &bytes,
+                      const std::vector<double> &waits) {
+  std::vector<int> cut = LayerCutter(costs, stages, &bytes, waits).cut();
   if (cut.empty())
     return Status::resourceExhausted(
         formatText("no cut of %d layers into %d stages fits the memory of each "

@@ -52,12 +52,14 @@ struct LayerBytes {
   }
 };
 
-/// Does the same within the bytes of each stage. Fails with ResourceExhausted if no cut
-/// is. If a layer does not fit everywhere alone, each step of the bisection takes O(n t)
+/// Does the same within the bytes of each stage. `waits` are added to the sums, by stage,
+/// such as the seconds that a stage waits for its link; empty means none. Fails with
+/// ResourceExhausted if no cut has room. If a layer does not fit everywhere alone, each step of the bisection takes O(n t)
 /// for each stage.
 StatusOr<std::vector<int>>
 partitionLayersWithin(const std::vector<double> &costs, int stages,
-                      const LayerBytes &bytes);
+                      const LayerBytes &bytes,
+                      const std::vector<double> &waits = {});
 
 } // namespace dyna
 

@@ -119,7 +119,7 @@ public:
   /// Blocks until all work of the stream is done and returns its first failure.
   virtual Status synchronize(Stream &stream, Deadline deadline) = 0;
 
-  /// Whether the host may read and write the memory of buffers itself.
+  /// Returns true if the host can read and write the memory of buffers directly.
   virtual bool sharesMemory() const { return false; }
   /// Whether work may go on when the call that gave it has returned.
   virtual bool runsLate() const { return false; }

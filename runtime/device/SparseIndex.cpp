@@ -248,7 +248,8 @@ void forSurvivors(const dyna_sparse_side &side, int64_t tile, Body body) {
       body(side.lines[slot], side.depths[at], at);
 }
 
-/// Whether places by columns lead to the values that have the row and column by rows.
+/// Fails if the index by columns gives a value another row or column than the index by
+/// rows does.
 Status checkPlaces(const dyna_sparse_weight &w) {
   const int64_t rowTiles = dyna_sparse_tiles(w.rows);
   const int64_t columnTiles = dyna_sparse_tiles(w.columns);

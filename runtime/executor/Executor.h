@@ -36,8 +36,8 @@ struct Run;
 struct ExecutorOptions {
   uint64_t seed = 0;
   int64_t dynamicBytes = 0; ///< of the region in which plans lie
-  /// Whether graphs may have fewer ranks than there are. Those without a place get one
-  /// when graphs are replaced.
+  /// True: the first graphs may leave out ranks, which get a place when graphs are
+  /// replaced.
   bool mayHaveFewer = false;
   /// Poisons free memory and looks for stray writes after every instruction:
   /// for tests, as slow as it sounds.

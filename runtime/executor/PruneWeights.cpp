@@ -16,20 +16,20 @@ namespace {
 /// Masters of a rank in memory that the host reads: in the arena, or copied from there.
 template <typename T> class HostMasters {
 public:
-  explicit HostMasters(const RankMachine &machine) : machine_(machine) {}
+  explicit HostMasters(RankMachine &machine) : machine_(machine) {}
 
-  StatusOr<const T *> read(RankMachine &machine, int64_t place, int64_t count) {
+  StatusOr<const T *> read(int64_t place, int64_t count) {
     if (machine_.device().sharesMemory())
       return static_cast<const T *>(machine_.persistent(place));
     std::vector<T> &copy = copies_.emplace_back(static_cast<size_t>(count));
-    DYNA_RETURN_IF_ERROR(machine.toHost(
+    DYNA_RETURN_IF_ERROR(machine_.toHost(
         copy.data(), place, count * static_cast<int64_t>(sizeof(T))));
-    DYNA_RETURN_IF_ERROR(machine.synchronize());
+    DYNA_RETURN_IF_ERROR(machine_.synchronize());
     return static_cast<const T *>(copy.data());
   }
 
 private:
-  const RankMachine &machine_;
+  RankMachine &machine_;
   std::deque<std::vector<T>> copies_;
 };
 
@@ -89,8 +89,7 @@ private:
       UpdatedBox<T> &box = group.boxes.emplace_back();
       box.parameter = p;
       box.isCounted = seat_->view().place(p).counts;
-      DYNA_ASSIGN_OR_RETURN(box.box.values,
-                            masters_.read(machine_, place, own.volume()));
+      DYNA_ASSIGN_OR_RETURN(box.box.values, masters_.read(place, own.volume()));
       box.box.rows = own.size[0];
       box.box.columns = own.size[1];
       box.box.rowStride = model_.rowElements(p);

@@ -17,7 +17,7 @@
 
 namespace dyna {
 
-/// What all ranks are to do alike. Parameters with a mask are pruned.
+/// An order to prune the parameters with masks. All ranks get the same one.
 struct PruneOrder {
   int64_t step = 0;        ///< before which weights are pruned, from 0
   double sparsity = 0;     ///< share of the weights that are to be zero

@@ -4,26 +4,14 @@
 
 #include "runtime/elastic/decide/BestMove.h"
 
+#include "runtime/planner/graph/LeastNumber.h"
+
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 
 namespace dyna {
 namespace {
-
-/// Bits of a number that is not negative have the order of such numbers.
-uint64_t bitsOf(double value) {
-  uint64_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
-
-double numberOf(uint64_t bits) {
-  double value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
 
 /// Where stages begin, and the end of the last one.
 std::vector<int> bordersOf(const std::vector<int> &cut) {
@@ -101,15 +89,9 @@ public:
 
   /// Returns the smallest load up to `limits.load` that a cut reaches; that one does.
   double leastLoad(const Limits &limits, double least) const {
-    uint64_t low = bitsOf(least), high = bitsOf(limits.load);
-    while (low < high) {
-      const uint64_t middle = low + (high - low) / 2;
-      if (reaches({numberOf(middle), limits.port}))
-        high = middle;
-      else
-        low = middle + 1;
-    }
-    return numberOf(high);
+    return leastNumber(least, limits.load, [&](double load) {
+      return reaches({load, limits.port});
+    });
   }
 
   /// Returns the fewest bytes of a port up to `limits.port` that a cut reaches.

@@ -104,7 +104,8 @@ public:
   bool hasCopy(int parameter) const {
     return computeType(parameter) != masterType();
   }
-  /// Whether ranks keep a mask of the parameter, which says which weights are pruned.
+  /// Returns true if ranks keep a mask of the parameter: a byte for each weight, 0 if the
+  /// weight is pruned.
   bool hasMask(int parameter) const {
     return !masked_.empty() && masked_[parameter];
   }

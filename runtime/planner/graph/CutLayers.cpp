@@ -5,25 +5,12 @@
 #include "runtime/planner/graph/CutLayers.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/planner/graph/LeastNumber.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace dyna {
 namespace {
-
-/// The bits of a number that is not negative have the order of such numbers.
-uint64_t bitsOf(double value) {
-  uint64_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
-
-double numberOf(uint64_t bits) {
-  double value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
-}
 
 class LayerCutter {
 public:
@@ -48,16 +35,10 @@ public:
     limit_ = all;
     if (!reaches())
       return {};
-    uint64_t least = bitsOf(largest), most = bitsOf(all);
-    while (least < most) {
-      const uint64_t middle = least + (most - least) / 2;
-      limit_ = numberOf(middle);
-      if (reaches())
-        most = middle;
-      else
-        least = middle + 1;
-    }
-    limit_ = numberOf(most);
+    limit_ = leastNumber(largest, all, [&](double limit) {
+      limit_ = limit;
+      return reaches();
+    });
     return mostEven();
   }
 

@@ -87,7 +87,8 @@ Status refuseIfDeterministic(const TrainOptions &options) {
              : Status::ok();
 }
 
-/// Of the ranks of this process; those without a place have none.
+/// Adds up the bytes of the ranks of this process. `bytes` ends with the last rank that
+/// has a place.
 int64_t sumOf(const std::vector<int> &local,
               const std::vector<int64_t> &bytes) {
   int64_t sum = 0;

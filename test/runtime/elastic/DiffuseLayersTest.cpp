@@ -4,7 +4,7 @@
 
 #include "runtime/elastic/balance/DiffuseLayers.h"
 
-#include "test/runtime/planner/Draw.h"
+#include "test/runtime/elastic/AllCuts.h"
 
 #include <cmath>
 #include <gmock/gmock.h>
@@ -84,15 +84,7 @@ TEST(DiffuseLayersTest, StagesGetNoMoreThanTheirMemory) {
     const int stages = 2 + draw.below(4);
     const int layers = stages + draw.below(12);
     const std::vector<double> costs = drawCosts(layers, draw);
-    LayerBytes bytes;
-    for (int l = 0; l < layers; ++l) {
-      bytes.own.push_back(draw.below(20));
-      bytes.kept.push_back(draw.below(5));
-    }
-    for (int s = 0; s < stages; ++s) {
-      bytes.inFlight.push_back(stages - s);
-      bytes.limits.push_back(30 + draw.below(90));
-    }
+    const LayerBytes bytes = drawBytes(layers, stages, draw);
     const std::vector<int> first = drawCut(layers, stages, draw);
     const DiffusedCut found = diffuseLayers(costs, first, &bytes);
     limited += found.layers != diffuseLayers(costs, first).layers;

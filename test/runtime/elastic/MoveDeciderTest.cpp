@@ -65,7 +65,7 @@ std::optional<double> bestByTryingAll(const MoveProblem &problem) {
   return best;
 }
 
-/// Of the cuts that are as fast with as few bytes, the best one is the most even one.
+/// Expects that no cut with the same speed and the same bytes is more even than `best`.
 void expectMostEven(const MoveProblem &problem, const WeighedMove &best) {
   const double squares = squaresOf(problem, best.cut);
   for (const auto &cut : allCuts(static_cast<int>(problem.seconds.size()),

@@ -222,6 +222,33 @@ RankLayers oneLayerEach(int ranks) {
   return RankLayers::ofCut(std::vector<int>(ranks, 1));
 }
 
+/// One layer on each rank keeps what it computed; one rank has to compute it again.
+TEST(RepackLayersTest, OfEqualSpeedsPerRankMoreRanksWin) {
+  PackProblem problem;
+  problem.own = {1, 1};
+  problem.ways = {{"keeps", {1, 1}, {3, 3}, 1}, {"again", {2, 2}, {0, 0}, 1}};
+  problem.limit = 5;
+  problem.ranks = 2;
+  problem.tokens = 8;
+  const auto packings = packEach(problem);
+  ASSERT_EQ(packings.size(), 2u);
+  EXPECT_EQ(packings[0].perRank(), packings[1].perRank());
+  EXPECT_EQ(packMostPerRank(problem)->stages, 2);
+}
+
+/// One micro-batch is on one rank at a time.
+TEST(RepackLayersTest, OfEqualStepsFewerRanksWin) {
+  PackProblem problem;
+  problem.own = {1, 1};
+  problem.ways = {{"", {1, 1}, {0, 0}, 1}};
+  problem.limit = 5;
+  problem.ranks = 4;
+  problem.tokens = 8;
+  EXPECT_EQ(packInto(problem, 2)->stepSeconds,
+            packInto(problem, 1)->stepSeconds);
+  EXPECT_EQ(packWithReplicas(problem)->ranks(), 1);
+}
+
 TEST(PackPoliciesTest, FirstFitByHand) {
   const std::vector<int64_t> bytes = {4, 3, 2, 1, 5, 1};
   auto packed =
@@ -264,6 +291,13 @@ TEST(PackPoliciesTest, RoundRobinEmptiesARankOrLeavesIt) {
   EXPECT_THAT(packed.layers.ranks,
               ElementsAre(ElementsAre(0, 1), IsEmpty(), ElementsAre(3, 2)));
   EXPECT_EQ(packed.moves, 1);
+  // A rank goes on where the one before it stopped.
+  EXPECT_THAT(packByPolicy(PackPolicy::RoundRobin,
+                           RankLayers::ofCut({1, 1, 1, 1, 1}), {1, 1, 1, 1, 1},
+                           5, 2)
+                  .layers.ranks,
+              ElementsAre(IsEmpty(), IsEmpty(), IsEmpty(), ElementsAre(3, 0, 1),
+                          ElementsAre(4, 2)));
 }
 
 // No policy loses a layer, fills a rank above its limit or empties more than is wanted.

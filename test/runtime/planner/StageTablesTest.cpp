@@ -48,7 +48,7 @@ TEST(StageTablesTest, MeetTheCostModelInSlices) {
     }
 }
 
-/// The same for samples of any length.
+/// Compares the tables for samples of any length.
 const Model &longModel() {
   static const Model model = [] {
     plan::Manifest manifest = attentive();

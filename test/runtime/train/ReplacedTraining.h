@@ -146,18 +146,9 @@ protected:
     EXPECT_EQ(a.losses, b.losses);
     EXPECT_EQ(a.state == b.state, true);
   }
+  using TrainProgram::expectNear;
   using TrainProgram::expectSame;
 
-  static void expectNear(const std::vector<double> &a,
-                         const std::vector<double> &b) {
-    ASSERT_EQ(a.size(), b.size());
-    double most = 0, scale = 0;
-    for (size_t i = 0; i < a.size(); ++i) {
-      most = std::max(most, std::abs(a[i] - b[i]));
-      scale = std::max(scale, std::abs(a[i]));
-    }
-    EXPECT_LE(most, 1e-10 * scale);
-  }
   static void expectNear(const Outcome &a, const Outcome &b) {
     EXPECT_TRUE(a.status.isOk()) << a.status.message();
     EXPECT_TRUE(b.status.isOk()) << b.status.message();

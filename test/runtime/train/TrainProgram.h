@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
@@ -59,6 +60,19 @@ protected:
 
   std::string path(const std::string &name) const {
     return (folder_ / name).string();
+  }
+
+  /// Expects finite numbers that differ by at most 1e-10 of the largest one.
+  static void expectNear(const std::vector<double> &a,
+                         const std::vector<double> &b) {
+    ASSERT_EQ(a.size(), b.size());
+    double most = 0, scale = 0;
+    for (size_t i = 0; i < a.size(); ++i) {
+      ASSERT_TRUE(std::isfinite(a[i]) && std::isfinite(b[i])) << i;
+      most = std::max(most, std::abs(a[i] - b[i]));
+      scale = std::max(scale, std::abs(a[i]));
+    }
+    EXPECT_LE(most, 1e-10 * scale);
   }
 
   pid_t start(std::vector<std::string> arguments,

@@ -108,11 +108,13 @@ protected:
     DYNA_RETURN_IF_ERROR(openSession(program.program(), model, options,
                                      /*training=*/true, start, session));
     Trainer trainer(session, start, nullptr);
-    trainer.setNext([&](int64_t step) -> std::optional<NextStrategy> {
+    auto choose = [&](int64_t step) -> std::optional<NextStrategy> {
       if (const auto found = changes.find(step); found != changes.end())
         return NextStrategy{found->second, ""};
       return std::nullopt;
-    });
+    };
+    if (!changes.empty()) // else --repack chooses
+      trainer.setNext(choose);
     DYNA_RETURN_IF_ERROR(trainer.run());
     readAll(*session.ranks, left);
     return trainer.endFiles();
@@ -134,16 +136,7 @@ protected:
     return left;
   }
 
-  static void expectNear(const Numbers &a, const Numbers &b) {
-    ASSERT_EQ(a.size(), b.size());
-    double most = 0, scale = 0;
-    for (size_t i = 0; i < a.size(); ++i) {
-      most = std::max(most, std::abs(a[i] - b[i]));
-      scale = std::max(scale, std::abs(a[i]));
-    }
-    EXPECT_LE(most, 1e-10 * scale);
-  }
-
+  using TrainProgram::expectNear;
   static void expectNear(const Left &a, const Left &b) {
     ASSERT_GT(a.losses.size(), 0u);
     expectNear(a.losses, b.losses);
@@ -226,6 +219,21 @@ TEST_F(TrainPruneTest, EveryStrategyAgreesWithOneRank) {
                "--ranges=short: 0-40; long: 41-"});
   expectNear(ranges, one);
   expectZeros(ranges);
+}
+
+/// Ranks change before, behind and in the same place as events.
+TEST_F(TrainPruneTest, RepackedRanksAgreeWithOneRank) {
+  const Left one = train(tiny(), {"--steps=10", gradual});
+  for (const char *list : {"2@3; tp=2,pp=2,layers=3+2@4; dp=1@6; dp=2,zero=1@7",
+                           "tp=4@5; dp=4@7"}) {
+    SCOPED_TRACE(list);
+    const Left left =
+        train(tiny(), {"--steps=10", gradual, "--strategy=dp=2,zero=1",
+                       "--repack=" + std::string(list)});
+    EXPECT_THAT(left.said, HasSubstr("(version 2)"));
+    expectNear(left, one);
+    expectZeros(left);
+  }
 }
 
 /// Copies in bf16, and gradients in it; every write is looked for.

@@ -25,37 +25,11 @@ struct BuildMicroBatches
   mlir::dyna::requestOf(const BeginningPass &);
 
   void runOnOperation() override {
-    if (failed(build()))
+    if (failed(planMiniBatch(getOperation(), requestOf(*this))))
       signalPassFailure();
   }
 
 private:
-  LogicalResult build() {
-    ModuleOp module = getOperation();
-    auto request = requestOf(*this);
-    if (!request.isOk())
-      return refuse(module, request.status());
-    FailureOr<::dyna::Model> model = modelOf(module);
-    if (failed(model))
-      return failure();
-    auto orchestrated = findOrchestrated(module, *model);
-    if (failed(orchestrated))
-      return failure();
-    auto step = begin(*orchestrated, *model, *request);
-    if (!step.isOk())
-      return refuse(module, step.status());
-    return addStep(module, *model, *orchestrated, std::move(*step),
-                   /*isComplete=*/false);
-  }
-
-  ::dyna::StatusOr<StepDraft>
-  begin(const std::optional<Orchestrated> &orchestrated,
-        const ::dyna::Model &model, const MiniBatchRequest &request) {
-    DYNA_ASSIGN_OR_RETURN(auto costModel, openCosts(model, request.words.costs,
-                                                    request.words.cluster));
-    return beginStep(orchestrated, model, costModel, request);
-  }
-
   WordOptions words{*this, beginningWords};
 };
 

@@ -29,41 +29,18 @@ struct Plan : mlir::dyna::impl::PlanBase<Plan> {
   }
 
   void runOnOperation() override {
-    if (failed(plan()))
+    if (failed(planMiniBatch(getOperation(), requestOf(*this), complete)))
       signalPassFailure();
   }
 
 private:
-  LogicalResult plan() {
-    ModuleOp module = getOperation();
-    auto request = requestOf(*this);
-    if (!request.isOk())
-      return refuse(module, request.status());
-    FailureOr<::dyna::Model> model = modelOf(module);
-    if (failed(model))
-      return failure();
-    auto orchestrated = findOrchestrated(module, *model);
-    if (failed(orchestrated))
-      return failure();
-    auto step = makeStep(*orchestrated, *model, *request);
-    if (!step.isOk())
-      return refuse(module, step.status());
-    return addStep(module, *model, *orchestrated, std::move(*step),
-                   /*isComplete=*/true);
-  }
-
-  ::dyna::StatusOr<StepDraft>
-  makeStep(const std::optional<Orchestrated> &orchestrated,
-           const ::dyna::Model &model, const MiniBatchRequest &request) {
-    DYNA_ASSIGN_OR_RETURN(auto costModel, openCosts(model, request.words.costs,
-                                                    request.words.cluster));
-    DYNA_ASSIGN_OR_RETURN(StepDraft step,
-                          beginStep(orchestrated, model, costModel, request));
+  static ::dyna::Status complete(StepDraft &step,
+                                 const ::dyna::CostModel &costs) {
     for (StepDraft::Phase &phase : step.phases) {
-      DYNA_RETURN_IF_ERROR(schedulePlan(phase.draft, costModel));
-      DYNA_RETURN_IF_ERROR(orderPlan(phase.draft, costModel));
+      DYNA_RETURN_IF_ERROR(schedulePlan(phase.draft, costs));
+      DYNA_RETURN_IF_ERROR(orderPlan(phase.draft, costs));
     }
-    return step;
+    return ::dyna::Status::ok();
   }
 
   WordOptions words{*this, beginningWords};

@@ -137,9 +137,11 @@ mlir::dyna::findOrchestrated(ModuleOp module, const ::dyna::Model &model) {
   return std::optional<Orchestrated>(std::move(*read));
 }
 
-::dyna::StatusOr<StepDraft> mlir::dyna::beginStep(
-    const std::optional<Orchestrated> &orchestrated, const ::dyna::Model &model,
-    const ::dyna::CostModel &costs, const MiniBatchRequest &request) {
+/// Begins the plans of a mini-batch.
+static ::dyna::StatusOr<StepDraft>
+beginStep(const std::optional<Orchestrated> &orchestrated,
+          const ::dyna::Model &model, const ::dyna::CostModel &costs,
+          const MiniBatchRequest &request) {
   if (orchestrated)
     return beginTurns(*orchestrated, costs, request);
   DYNA_ASSIGN_OR_RETURN(PlanDraft draft, beginPlan(model, costs, request));
@@ -158,10 +160,11 @@ static LogicalResult addAlone(ModuleOp module, const ::dyna::Model &model,
   return verifyPlan(*plan, model);
 }
 
-LogicalResult
-mlir::dyna::addStep(ModuleOp module, const ::dyna::Model &model,
-                    const std::optional<Orchestrated> &orchestratedOrNone,
-                    StepDraft step, bool isComplete) {
+/// Adds the plans of a step and the op that names them.
+static LogicalResult
+addStep(ModuleOp module, const ::dyna::Model &model,
+        const std::optional<Orchestrated> &orchestratedOrNone, StepDraft step,
+        bool isComplete) {
   sayNotes(module, step.notes);
   for (const StepDraft::Phase &phase : step.phases)
     sayNotes(module, phase.draft.notes);
@@ -193,6 +196,31 @@ mlir::dyna::addStep(ModuleOp module, const ::dyna::Model &model,
   if (failed(joinStep(op, orchestrated)))
     return failure();
   return verifyStep(op, orchestrated);
+}
+
+LogicalResult
+mlir::dyna::planMiniBatch(ModuleOp module,
+                          const ::dyna::StatusOr<MiniBatchRequest> &request,
+                          CompleteStep complete) {
+  if (!request.isOk())
+    return refuse(module, request.status());
+  FailureOr<::dyna::Model> model = modelOf(module);
+  if (failed(model))
+    return failure();
+  auto orchestrated = findOrchestrated(module, *model);
+  if (failed(orchestrated))
+    return failure();
+  auto costs = openCosts(*model, request->words.costs, request->words.cluster);
+  if (!costs.isOk())
+    return refuse(module, costs.status());
+  auto step = beginStep(*orchestrated, *model, *costs, *request);
+  if (!step.isOk())
+    return refuse(module, step.status());
+  if (complete)
+    if (::dyna::Status status = complete(*step, *costs); !status.isOk())
+      return refuse(module, status);
+  return addStep(module, *model, *orchestrated, std::move(*step),
+                 /*isComplete=*/bool(complete));
 }
 
 LogicalResult mlir::dyna::joinStep(exec::StepOp op,

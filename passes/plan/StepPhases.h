@@ -33,19 +33,18 @@ struct StepDraft {
 FailureOr<std::optional<Orchestrated>>
 findOrchestrated(ModuleOp module, const ::dyna::Model &model);
 
-/// Begins the plans of a mini-batch. With an orchestration, samples go to its turns by
-/// their lengths. Ranges merge if the request says so and it trains. Every turn with
-/// samples, and home, gets a plan. `costs` is that of `model`.
-::dyna::StatusOr<StepDraft>
-beginStep(const std::optional<Orchestrated> &orchestrated,
-          const ::dyna::Model &model, const ::dyna::CostModel &costs,
-          const MiniBatchRequest &request);
+/// Completes the plans of a step, which are drafts.
+using CompleteStep =
+    llvm::function_ref<::dyna::Status(StepDraft &, const ::dyna::CostModel &)>;
 
-/// Adds plans, drafts unless they are complete, and the step that names them. A step of
-/// one phase is a plan alone. Complete plans are verified.
-LogicalResult addStep(ModuleOp module, const ::dyna::Model &model,
-                      const std::optional<Orchestrated> &orchestrated,
-                      StepDraft step, bool isComplete);
+/// Adds the step of a mini-batch to `module`: the plans of its phases, and the op that
+/// names them. With an orchestration, samples go to its turns by their lengths. Ranges
+/// merge if the request says so and it trains. Every turn with samples, and home, gets
+/// a plan. Plans are drafts if `complete` is null; otherwise they are verified. A step
+/// of one phase is a plan alone. Errors are reported at the module.
+LogicalResult planMiniBatch(ModuleOp module,
+                            const ::dyna::StatusOr<MiniBatchRequest> &request,
+                            CompleteStep complete = nullptr);
 
 /// Gives the plans of a step, which are complete, the instructions of its
 /// switches, in the place of those that they may have.

@@ -10,6 +10,7 @@
 
 #include "runtime/device/Arguments.h"
 #include "runtime/device/Failure.h"
+#include "runtime/device/HeadWorkspace.h"
 #include "runtime/device/cuda/CudaDevice.h"
 #include "runtime/device/cuda/HandKernels.h"
 #include "runtime/device/cuda/MatrixKernels.h"
@@ -22,35 +23,15 @@ using gpu::Kernel;
 
 namespace {
 
-/// Head and loss of one call. The workspace is laid out as its formula says.
+/// Head and loss of one call.
 class Head {
 public:
   Head(dyna_context *context, const dyna_head &p, int64_t element)
       : context_(context), p_(p), element_(element),
-        rowBytes_(p.width * element), stride_(dyna_head_stride(p.vocab)),
         // All rows, in their order, need no list.
         isWhole_(p.target_rows == p.rows),
-        count_(p.target_rows < 0 ? p.rows : p.target_rows),
-        chunkRows_(dyna_head_chunk_rows(&p)) {
-    const int64_t rows = chunkRows_;
-    char *at = static_cast<char *>(p.workspace);
-    auto take = [&](int64_t bytes) {
-      char *taken = at;
-      at += dyna_align_block(bytes);
-      return taken;
-    };
-    gathered_ = take(rows * rowBytes_);
-    gatheredGradient_ = take(rows * rowBytes_);
-    const int64_t logit = dyna_logit_bytes(element, p.narrow_logits);
-    logits_ = take(rows * stride_ * logit);
-    gradient_ = logit == element ? logits_ : take(rows * stride_ * element);
-    losses_ = reinterpret_cast<double *>(take(rows * 8));
-    if (p.dx && p.narrow_dw) {
-      lowerHalves_ = reinterpret_cast<uint16_t *>(take(2 * p.width * p.vocab));
-      slice_ = reinterpret_cast<float *>(
-          take(4 * p.width * std::min<int64_t>(p.vocab, DYNA_HEAD_SLICE_ROWS)));
-    }
-    list_ = reinterpret_cast<int32_t *>(at);
+        count_(p.target_rows < 0 ? p.rows : p.target_rows), space_(p, element) {
+    list_ = reinterpret_cast<int32_t *>(space_.list);
     used_ = p.used_rows ? p.used_rows : list_;
   }
 
@@ -59,9 +40,9 @@ public:
       return status;
     if (count_ == 0)
       return clear(p_.loss_sum, 8);
-    for (int64_t first = 0; first < count_; first += chunkRows_)
+    for (int64_t first = 0; first < count_; first += space_.chunkRows)
       if (dyna_status status =
-              runChunk(first, std::min(chunkRows_, count_ - first)))
+              runChunk(first, std::min(space_.chunkRows, count_ - first)))
         return status;
     return DYNA_OK;
   }
@@ -85,7 +66,7 @@ private:
       if (dyna_status status = launch<Kernel::head_list>(context_, list, 1))
         return status;
     }
-    return p_.dx ? clear(p_.dx, p_.rows * rowBytes_) : DYNA_OK;
+    return p_.dx ? clear(p_.dx, p_.rows * space_.rowBytes) : DYNA_OK;
   }
 
   /// Rows of x or dx that have a target, side by side in `gathered`, or back.
@@ -96,27 +77,27 @@ private:
     copy.isBack = isBack;
     uint64_t bits = reinterpret_cast<uint64_t>(from) |
                     reinterpret_cast<uint64_t>(to) |
-                    static_cast<uint64_t>(rowBytes_);
+                    static_cast<uint64_t>(space_.rowBytes);
     copy.wordBytes = 16;
     while (bits % static_cast<uint64_t>(copy.wordBytes) != 0)
       copy.wordBytes /= 2;
-    copy.words = rowBytes_ / copy.wordBytes;
+    copy.words = space_.rowBytes / copy.wordBytes;
     return launch<Kernel::head_rows>(context_, copy, count);
   }
 
   dyna_status runChunk(int64_t first, int64_t count) {
-    const void *x = static_cast<const char *>(p_.x) + first * rowBytes_;
+    const void *x = static_cast<const char *>(p_.x) + first * space_.rowBytes;
     if (!isWhole_) {
       if (dyna_status status =
-              copyRows(p_.x, gathered_, first, count, /*isBack=*/false))
+              copyRows(p_.x, space_.gathered, first, count, /*isBack=*/false))
         return status;
-      x = gathered_;
+      x = space_.gathered;
     }
     dyna_matmul logits = {};
     logits.m = count, logits.n = p_.vocab, logits.k = p_.width;
     logits.a = x, logits.lda = p_.width;
     logits.b = p_.w, logits.ldb = p_.width, logits.transpose_b = 1;
-    logits.c = logits_, logits.ldc = stride_;
+    logits.c = space_.logits, logits.ldc = space_.stride;
     if (dyna_status status = p_.matmul(context_, &logits))
       return status;
     if (dyna_status status = computeLosses(first, count))
@@ -131,10 +112,11 @@ private:
   /// Logits become their gradient (in training).
   dyna_status computeLosses(int64_t first, int64_t count) {
     gpu::HeadLossArguments loss = {};
-    loss.logits = logits_, loss.gradient = p_.dx ? gradient_ : nullptr;
+    loss.logits = space_.logits,
+    loss.gradient = p_.dx ? space_.gradient : nullptr;
     loss.targets = p_.targets, loss.used = isWhole_ ? nullptr : used_;
-    loss.losses = losses_;
-    loss.first = first, loss.stride = stride_, loss.vocab = p_.vocab;
+    loss.losses = space_.losses;
+    loss.first = first, loss.stride = space_.stride, loss.vocab = p_.vocab;
     loss.scale = p_.gradient_scale;
     loss.bad = CudaDevice::of(*context_).badRow();
     dyna_status status =
@@ -146,15 +128,15 @@ private:
     if (status)
       return status;
     return launch<Kernel::head_sum>(
-        context_, {losses_, p_.loss_sum, count, first == 0, 0}, 1);
+        context_, {space_.losses, p_.loss_sum, count, first == 0, 0}, 1);
   }
 
   dyna_status addInput(int64_t first, int64_t count) {
-    void *dx = isWhole_ ? static_cast<char *>(p_.dx) + first * rowBytes_
-                        : gatheredGradient_;
+    void *dx = isWhole_ ? static_cast<char *>(p_.dx) + first * space_.rowBytes
+                        : space_.gatheredGradient;
     dyna_matmul input = {};
     input.m = count, input.n = p_.width, input.k = p_.vocab;
-    input.a = gradient_, input.lda = stride_;
+    input.a = space_.gradient, input.lda = space_.stride;
     input.b = p_.w, input.ldb = p_.width;
     input.c = dx, input.ldc = p_.width;
     if (dyna_status status = p_.matmul_input(context_, &input))
@@ -165,21 +147,22 @@ private:
   dyna_status addWeight(const void *x, int64_t first, int64_t count) {
     dyna_matmul weight = {};
     weight.m = p_.vocab, weight.n = p_.width, weight.k = count;
-    weight.a = gradient_, weight.lda = stride_, weight.transpose_a = 1;
+    weight.a = space_.gradient, weight.lda = space_.stride,
+    weight.transpose_a = 1;
     weight.b = x, weight.ldb = p_.width;
     weight.c = p_.dw, weight.ldc = p_.width, weight.accumulate = 1;
-    if (!slice_)
+    if (!space_.slice)
       return p_.matmul_weight(context_, &weight);
-    weight.c = slice_, weight.accumulate = 0;
+    weight.c = space_.slice, weight.accumulate = 0;
     for (int64_t row = 0; row < p_.vocab; row += DYNA_HEAD_SLICE_ROWS) {
-      weight.a = gradient_ + row * element_;
+      weight.a = space_.gradient + row * element_;
       weight.m = std::min<int64_t>(DYNA_HEAD_SLICE_ROWS, p_.vocab - row);
       if (dyna_status status = p_.matmul_weight(context_, &weight))
         return status;
       gpu::HeadSplitArguments split = {};
-      split.source = slice_;
+      split.source = space_.slice;
       split.upper = static_cast<uint16_t *>(p_.dw) + row * p_.width;
-      split.lower = lowerHalves_ + row * p_.width;
+      split.lower = space_.lowerHalves + row * p_.width;
       split.elements = weight.m * p_.width;
       split.isFirst = first == 0, split.isLast = first + count == count_;
       constexpr int64_t perBlock =
@@ -194,17 +177,9 @@ private:
   dyna_context *context_;
   const dyna_head &p_;
   const int64_t element_;
-  const int64_t rowBytes_; ///< of x and dx
-  const int64_t stride_;   ///< of logits
-  const bool isWhole_;     ///< every row has a target
-  const int64_t count_;    ///< rows that are taken
-  const int64_t chunkRows_;
-  char *gathered_, *gatheredGradient_, *logits_, *gradient_;
-  double *losses_;
-  /// With a bf16 weight gradient: the lower halves of its f32 sums, and what a
-  /// chunk adds to some rows.
-  uint16_t *lowerHalves_ = nullptr;
-  float *slice_ = nullptr;
+  const bool isWhole_;  ///< every row has a target
+  const int64_t count_; ///< rows that are taken
+  const HeadWorkspace space_;
   int32_t *list_;       ///< room for a list of our own
   const int32_t *used_; ///< rows with a target, ascending; then, in ours, -1
 };

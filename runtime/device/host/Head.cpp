@@ -5,6 +5,7 @@
 #include "runtime/abi/Collectives.h"
 #include "runtime/device/Arguments.h"
 #include "runtime/device/Failure.h"
+#include "runtime/device/HeadWorkspace.h"
 #include "runtime/device/host/HostDevice.h"
 #include "runtime/device/host/HostKernels.h"
 #include "runtime/device/host/KernelTable.h"
@@ -55,48 +56,28 @@ dyna_status check(dyna_context *context, const dyna_head *p, int64_t element,
   return p->whole_vocab == 0 ? DYNA_OK : checkPart(context, *p, name);
 }
 
-/// Head and loss of one call. The workspace is laid out as its formula says.
+/// Head and loss of one call.
 class Head {
 public:
   Head(dyna_context *context, const dyna_head &p, int64_t element,
        const TypedKernels &kernels)
       : context_(context), p_(p), part_(*context, p), element_(element),
         kernels_(kernels), team_(HostDevice::of(*context).team()),
-        rowBytes_(p.width * element), stride_(dyna_head_stride(p.vocab)),
-        chunkRows_(dyna_head_chunk_rows(&p)) {
-    const int64_t rows = chunkRows_;
-    char *at = static_cast<char *>(p.workspace);
-    auto take = [&](int64_t bytes) {
-      char *taken = at;
-      at += dyna_align_block(bytes);
-      return taken;
-    };
-    gathered_ = take(rows * rowBytes_);
-    gatheredGradient_ = take(rows * rowBytes_);
-    const int64_t logit = dyna_logit_bytes(element, p.narrow_logits);
-    logits_ = take(rows * stride_ * logit);
-    gradient_ = logit == element ? logits_ : take(rows * stride_ * element);
+        space_(p, element) {
     if (p.narrow_logits)
       wideRows_.resize(
-          static_cast<size_t>(team_.size() * stride_ / kLineFloats));
-    losses_ = reinterpret_cast<double *>(take(rows * 8));
-    if (p.whole_vocab != 0)
-      exchanged_ = reinterpret_cast<double *>(take(3 * rows * 8));
-    if (p.dx && p.narrow_dw) {
-      lowerHalves_ = reinterpret_cast<uint16_t *>(take(2 * p.width * p.vocab));
-      slice_ = reinterpret_cast<float *>(
-          take(4 * p.width * std::min<int64_t>(p.vocab, DYNA_HEAD_SLICE_ROWS)));
-    }
-    used_ = reinterpret_cast<int64_t *>(at);
+          static_cast<size_t>(team_.size() * space_.stride / kLineFloats));
+    used_ = reinterpret_cast<int64_t *>(space_.list);
   }
 
   dyna_status run(const char *name) {
     if (dyna_status status = findRows(name))
       return status;
     double sum = 0;
-    for (int64_t first = 0; first < usedCount_; first += chunkRows_)
-      if (dyna_status status = runChunk(
-              used_ + first, std::min(chunkRows_, usedCount_ - first), sum))
+    for (int64_t first = 0; first < usedCount_; first += space_.chunkRows)
+      if (dyna_status status =
+              runChunk(used_ + first,
+                       std::min(space_.chunkRows, usedCount_ - first), sum))
         return status;
     *p_.loss_sum = sum;
     return DYNA_OK;
@@ -105,7 +86,7 @@ public:
 private:
   char *row(const void *matrix, int64_t index) const {
     return const_cast<char *>(static_cast<const char *>(matrix)) +
-           index * rowBytes_;
+           index * space_.rowBytes;
   }
 
   /// Lists the rows that have a target; clears the gradient of the others.
@@ -129,7 +110,7 @@ private:
     if (p_.dx)
       for (int64_t i = 0; i < p_.rows; ++i)
         if (p_.targets[i] == p_.ignore_index)
-          memset(row(p_.dx, i), 0, static_cast<size_t>(rowBytes_));
+          memset(row(p_.dx, i), 0, static_cast<size_t>(space_.rowBytes));
     return DYNA_OK;
   }
 
@@ -138,49 +119,51 @@ private:
     bool together = rows[count - 1] - rows[0] == count - 1;
     if (!together)
       for (int64_t i = 0; i < count; ++i)
-        memcpy(row(gathered_, i), row(p_.x, rows[i]),
-               static_cast<size_t>(rowBytes_));
-    const void *x = together ? row(p_.x, rows[0]) : gathered_;
+        memcpy(row(space_.gathered, i), row(p_.x, rows[i]),
+               static_cast<size_t>(space_.rowBytes));
+    const void *x = together ? row(p_.x, rows[0]) : space_.gathered;
 
     dyna_matmul logits = {};
     logits.m = count, logits.n = part_.size, logits.k = p_.width;
     logits.a = x, logits.lda = p_.width;
     logits.b = p_.w, logits.ldb = p_.width, logits.transpose_b = 1;
-    logits.c = logits_, logits.ldc = stride_;
+    logits.c = space_.logits, logits.ldc = space_.stride;
     if (dyna_status status = p_.matmul(context_, &logits))
       return status;
     if (dyna_status status = p_.whole_vocab == 0 ? computeLosses(rows, count)
                                                  : shareLosses(rows, count))
       return status;
     for (int64_t i = 0; i < count; ++i)
-      sum += losses_[i];
+      sum += space_.losses[i];
     if (!p_.dx)
       return DYNA_OK;
 
-    void *dx = together ? row(p_.dx, rows[0]) : gatheredGradient_;
+    void *dx = together ? row(p_.dx, rows[0]) : space_.gatheredGradient;
     dyna_matmul input = {};
     input.m = count, input.n = p_.width, input.k = part_.size;
-    input.a = gradient_, input.lda = stride_;
+    input.a = space_.gradient, input.lda = space_.stride;
     input.b = p_.w, input.ldb = p_.width;
     input.c = dx, input.ldc = p_.width;
     if (dyna_status status = p_.matmul_input(context_, &input))
       return status;
     if (!together)
       for (int64_t i = 0; i < count; ++i)
-        memcpy(row(p_.dx, rows[i]), row(dx, i), static_cast<size_t>(rowBytes_));
+        memcpy(row(p_.dx, rows[i]), row(dx, i),
+               static_cast<size_t>(space_.rowBytes));
 
     dyna_matmul weight = {};
     weight.m = part_.size, weight.n = p_.width, weight.k = count;
-    weight.a = gradient_, weight.lda = stride_, weight.transpose_a = 1;
+    weight.a = space_.gradient, weight.lda = space_.stride,
+    weight.transpose_a = 1;
     weight.b = x, weight.ldb = p_.width;
     weight.c = p_.dw, weight.ldc = p_.width, weight.accumulate = 1;
-    if (!slice_)
+    if (!space_.slice)
       return p_.matmul_weight(context_, &weight);
     // A slice of the rows at a time, to keep what it adds in cache.
     bool isFirst = rows == used_, isLast = rows + count == used_ + usedCount_;
-    weight.c = slice_, weight.accumulate = 0;
+    weight.c = space_.slice, weight.accumulate = 0;
     for (int64_t first = 0; first < part_.size; first += DYNA_HEAD_SLICE_ROWS) {
-      weight.a = gradient_ + first * element_;
+      weight.a = space_.gradient + first * element_;
       weight.m = std::min<int64_t>(DYNA_HEAD_SLICE_ROWS, part_.size - first);
       if (dyna_status status = p_.matmul_weight(context_, &weight))
         return status;
@@ -189,7 +172,7 @@ private:
     return DYNA_OK;
   }
 
-  /// Adds `rows` rows of `slice_` to a bf16 gradient, from row `first` on. The
+  /// Adds `rows` rows of `space_.slice` to a bf16 gradient, from row `first` on. The
   /// sums keep their f32 until the last chunk: rounding each chunk would lose
   /// what is small beside the sum.
   void addSlice(int64_t first, int64_t rows, bool isFirst, bool isLast) {
@@ -199,9 +182,9 @@ private:
       int64_t begin = task * perTask, end = std::min(rows, begin + perTask);
       int64_t at = (first + begin) * p_.width;
       SplitSum sum;
-      sum.source = slice_ + begin * p_.width;
+      sum.source = space_.slice + begin * p_.width;
       sum.upper = static_cast<uint16_t *>(p_.dw) + at;
-      sum.lower = lowerHalves_ + at;
+      sum.lower = space_.lowerHalves + at;
       sum.elements = (end - begin) * p_.width;
       sum.isFirst = isFirst, sum.isLast = isLast;
       table.addSplit(sum);
@@ -212,14 +195,16 @@ private:
   template <typename Work>
   void forRows(const int64_t *rows, int64_t count, Work work) {
     constexpr int64_t perTask = 4;
-    int64_t rowBytes = stride_ * dyna_logit_bytes(element_, p_.narrow_logits);
+    int64_t rowBytes =
+        space_.stride * dyna_logit_bytes(element_, p_.narrow_logits);
     team_.parallelFor((count + perTask - 1) / perTask, [&](int64_t task,
                                                            int thread) {
       int64_t end = std::min(count, (task + 1) * perTask);
       for (int64_t i = task * perTask; i < end; ++i) {
-        char *logits = logits_ + i * rowBytes;
+        char *logits = space_.logits + i * rowBytes;
         work(i, LossRow{p_.narrow_logits ? widen(logits, thread) : logits,
-                        p_.dx ? gradient_ + i * stride_ * element_ : nullptr,
+                        p_.dx ? space_.gradient + i * space_.stride * element_
+                              : nullptr,
                         part_.size, p_.targets[rows[i]] - part_.begin,
                         p_.gradient_scale});
       }
@@ -228,8 +213,8 @@ private:
 
   /// A row of bf16 logits in f32, in memory of the thread's own.
   void *widen(const char *logits, int thread) {
-    auto *wide = reinterpret_cast<float *>(wideRows_.data() +
-                                           thread * stride_ / kLineFloats);
+    auto *wide = reinterpret_cast<float *>(
+        wideRows_.data() + thread * space_.stride / kLineFloats);
     for (int64_t i = 0; i < part_.size; ++i) {
       uint16_t narrow;
       memcpy(&narrow, logits + 2 * i, 2);
@@ -242,14 +227,15 @@ private:
   /// Logits become their gradient (in training).
   dyna_status computeLosses(const int64_t *rows, int64_t count) {
     forRows(rows, count, [&](int64_t i, const LossRow &row) {
-      losses_[i] = kernels_.lossRow(row);
+      space_.losses[i] = kernels_.lossRow(row);
     });
     return DYNA_OK;
   }
 
   /// The same where each rank has some of the logits of every row.
   dyna_status shareLosses(const int64_t *rows, int64_t count) {
-    double *most = exchanged_, *sums = most + count, *targets = sums + count;
+    double *most = space_.exchanged, *sums = most + count,
+           *targets = sums + count;
     forRows(rows, count, [&](int64_t i, const LossRow &row) {
       most[i] = kernels_.largestLogit(row);
     });
@@ -263,7 +249,7 @@ private:
     if (dyna_status status = reduce(sums, 2 * count, DYNA_REDUCE_SUM))
       return status;
     forRows(rows, count, [&](int64_t i, const LossRow &row) {
-      losses_[i] = std::log(sums[i]) + (most[i] - targets[i]);
+      space_.losses[i] = std::log(sums[i]) + (most[i] - targets[i]);
       if (p_.dx)
         kernels_.lossGradient(row, sums[i]);
     });
@@ -288,18 +274,7 @@ private:
   const int64_t element_;
   const TypedKernels &kernels_;
   Team &team_;
-  const int64_t rowBytes_; ///< of x and dx
-  const int64_t stride_;   ///< of logits
-  const int64_t chunkRows_;
-  char *gathered_, *gatheredGradient_, *logits_, *gradient_;
-  double *losses_;
-  /// With a part of the vocabulary: the largest logits, the sums of
-  /// exponentials and the targets' logits, `count` of each.
-  double *exchanged_ = nullptr;
-  /// With a bf16 weight gradient, of its f32 sums (SplitSum), and what a chunk
-  /// adds to some rows.
-  uint16_t *lowerHalves_ = nullptr;
-  float *slice_ = nullptr;
+  const HeadWorkspace space_;
   /// With bf16 logits: a row of f32 for each thread.
   static constexpr int64_t kLineFloats = 16;
   struct alignas(64) Line {

@@ -5,6 +5,7 @@
 #include "runtime/base/OutputFile.h"
 
 #include "runtime/abi/Random.h"
+#include "runtime/base/DiskFull.h"
 #include "runtime/base/FileFailure.h"
 
 #include <algorithm>
@@ -281,6 +282,9 @@ Status OutputFile::reserve(int64_t bytes, int64_t others) {
   while (result != 0 && errno == EINTR);
   if (result == 0)
     return Status::ok();
+  // The file exists, so no inode is missing.
+  if (errno == ENOSPC)
+    return diskFull("write", path_);
   if (errno != EOPNOTSUPP && errno != ENOSYS)
     return fileFailure("write", path_, errno);
   // A file system that cannot promise room says at least how much there is.
@@ -289,7 +293,7 @@ Status OutputFile::reserve(int64_t bytes, int64_t others) {
       static_cast<double>(facts.f_bavail) *
               static_cast<double>(facts.f_frsize) <
           static_cast<double>(bytes) + static_cast<double>(others))
-    return fileFailure("write", path_, ENOSPC);
+    return diskFull("write", path_);
   return Status::ok();
 }
 

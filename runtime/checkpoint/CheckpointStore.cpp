@@ -4,6 +4,7 @@
 
 #include "runtime/checkpoint/CheckpointStore.h"
 
+#include "runtime/base/DiskFull.h"
 #include "runtime/base/FileId.h"
 #include "runtime/base/FileLock.h"
 #include "runtime/base/JsonWriter.h"
@@ -158,7 +159,9 @@ Status CheckpointStore::proveRoom(const std::vector<int64_t> &bytes,
       before += size;
       files.push_back(std::move(file)); // never closed, so that none appears
     }
-  return Status::ok();
+  // Folder, mark, index of shards, config, state and list of files.
+  constexpr int64_t smallFiles = 6;
+  return checkInodes(directory_, static_cast<uint64_t>(count * smallFiles));
 }
 
 void CheckpointStore::removeFirst(std::vector<int64_t> bytes) {

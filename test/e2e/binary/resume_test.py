@@ -188,13 +188,13 @@ class ResumeTest(common.BinaryTest):
         self.resume(common.binary(), more, "--steps=11", "--keep=1")
         self.assertEqual(self.steps_of(more), [11])
 
-    def on_a_small_disk(self, kib, *flags):
+    def on_a_small_disk(self, kib, *flags, inodes=0):
         """A run that saves each step to a disk of its own, the steps that are there at its end, and what else it said."""
         disk = self.folder / "disk"
         disk.mkdir(exist_ok=True)
         words = common.training(common.binary(), self.corpus, f"--save={disk}/s", "--save-every=1", *flags)
-        script = 'mount -t tmpfs -o size="$1"k none "$2" || exit 9; disk="$2"; shift 2; "$@"; code=$?; ls -A "$disk/s" >&2; exit $code'
-        done = common.run(["unshare", "-rm", "sh", "-c", script, "sh", kib, disk, *words])
+        script = 'mount -t tmpfs -o size="$1"k,nr_inodes="$2" none "$3" || exit 9; disk="$3"; shift 3; "$@"; code=$?; ls -A "$disk/s" >&2; exit $code'
+        done = common.run(["unshare", "-rm", "sh", "-c", script, "sh", kib, inodes, disk, *words])
         lines = done.stderr.splitlines()
         return done, [line for line in lines if line.startswith("step-")], [line for line in lines if not line.startswith("step-")]
 
@@ -218,6 +218,22 @@ class ResumeTest(common.BinaryTest):
         # One save needs no more than its own room.
         done, steps, said = self.on_a_small_disk(kib, "--save-every=0")
         self.assertEqual((done.returncode, steps, said), (0, ["step-4"], []))
+
+    def test_a_lack_of_inodes_is_no_full_disk(self):
+        def fails(inodes):
+            done, steps, said = self.on_a_small_disk(1 << 16, inodes=inodes)
+            if "mount" in done.stderr:
+                self.skipTest("no right to mount a disk here: " + done.stderr)
+            self.assertEqual((done.returncode, steps), (2, []), done.stderr)
+            self.assertNotIn("the disk is full", done.stderr)
+            return said[-1]
+
+        # A disk, the folder and its lock, without a file of a checkpoint; with some, but not all that are there at once.
+        self.assertRegex(fails(3), "its file system holds as many files as it may .no inode is free.; remove some files")
+        self.assertRegex(fails(24), "3 checkpoints of .* cannot be written: .* has inodes for [0-9]+ more files, and 18 are needed; "
+                                    "remove some files or .*--keep 2, a lower one or --remove-first needs less$")
+        done, steps, said = self.on_a_small_disk(1 << 16, inodes=40)
+        self.assertEqual((done.returncode, steps, said), (0, ["step-3", "step-4"], []), done.stderr)
 
     def test_other_causes_are_not_called_a_lack_of_room(self):
         # As few as start a program, and as a save has open.

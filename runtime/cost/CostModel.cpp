@@ -18,14 +18,6 @@
 namespace dyna {
 namespace {
 
-const plan::LayerKind &kindAt(const plan::Manifest &manifest,
-                              const KindAt &at) {
-  for (const plan::TensorDegree &degree : manifest.degrees())
-    if (degree.tp() == at.tp && degree.sp() == at.sp)
-      return degree.kinds(at.kind);
-  return manifest.kinds(at.kind);
-}
-
 /// Returns the bytes of a tensor. Of rows that are dealt it has those of the first rank.
 double bytesOf(const plan::TensorSpec &spec, const KindAt &at,
                const Load &load) {
@@ -159,11 +151,6 @@ double flopRate(const cost::Device &device, plan::ElementType type) {
   return type == plan::F64    ? device.f64_flops()
          : type == plan::BF16 ? device.bf16_flops()
                               : device.f32_flops();
-}
-
-/// 0 stands for all of it.
-double reached(double rate, double reach) {
-  return reach > 0 ? rate * reach : rate;
 }
 
 /// By role; unknown: nothing is known of what it costs.
@@ -366,6 +353,12 @@ cost::Direction directionOf(int role) {
 
 double CostModel::seconds(const KindAt &at, cost::Direction direction,
                           const Load &load) const {
+  return at.state == 0 ? denseSeconds(at, direction, load)
+                       : stateSeconds(at, direction, load);
+}
+
+double CostModel::denseSeconds(const KindAt &at, cost::Direction direction,
+                               const Load &load) const {
   auto found = table_.curves().find(keyOf(at, direction));
   if (found == table_.curves().end())
     return estimate(at, direction, load);
@@ -377,7 +370,7 @@ double CostModel::seconds(const KindAt &at, cost::Direction direction,
 double CostModel::estimate(const KindAt &at, cost::Direction direction,
                            const Load &load) const {
   const plan::Manifest &manifest = model_->manifest();
-  const plan::LayerKind &kind = kindAt(manifest, at);
+  const plan::LayerKind &kind = compiledKind(manifest, at);
   const cost::Device &device = table_.device();
   // A tenth of the update: where nobody measures it, it is left out.
   if (direction == cost::GRAD_NORM)
@@ -406,7 +399,7 @@ double CostModel::estimate(const KindAt &at, cost::Direction direction,
 double CostModel::estimateExchanges(const KindAt &at, cost::Direction direction,
                                     const Load &load) const {
   const plan::Manifest &manifest = model_->manifest();
-  const plan::LayerKind &kind = kindAt(manifest, at);
+  const plan::LayerKind &kind = compiledKind(manifest, at);
   int role = roleOf(direction);
   if (at.tp == 1 || !hasRole(kind, role))
     return 0;

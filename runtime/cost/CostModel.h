@@ -13,26 +13,23 @@
 // products of all pairs, and behind them what the scores move, in kernels of
 // their own.
 //
+// Layers may be pruned and frozen (LayerState.h). The share of products by weights in a
+// function's seconds is that of the estimate: their flops at the device's rate. This share
+// is scaled as the table of sparse products says, also if the seconds were measured.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef DYNA_RUNTIME_COST_COSTMODEL_H
 #define DYNA_RUNTIME_COST_COSTMODEL_H
 
 #include "runtime/cost/CostTable.h"
-#include "runtime/plan/model/Model.h"
+#include "runtime/cost/KindAt.h"
+#include "runtime/plan/model/LayerState.h"
+#include "runtime/plan/model/Strategy.h"
 
 #include <optional>
 
 namespace dyna {
-
-/// A layer kind at a tensor degree.
-struct KindAt {
-  int kind = 0; ///< index into Manifest.kinds
-  int tp = 1;
-  bool sp = false;
-  /// Of its tp ranks, at most, on one node; 0: all.
-  int perNode = 0;
-};
 
 /// What a function of a DYNA_ROLE_* is entered as in tables of costs;
 /// DIRECTION_UNKNOWN for those that no costs exist for, and for -1.
@@ -57,8 +54,33 @@ public:
   const Model &model() const { return *model_; }
   const CostTable &table() const { return table_; }
 
+  //===--------------------------------------------------------------------===//
+  // States of layers: layers of one kind cost the same if their states are equal.
+  //===--------------------------------------------------------------------===//
+
+  /// Takes the states of all layers. Weights with zeros that are called dense get the form
+  /// with which the layer takes less time, masked or CSR. Fails as `resolveStates`.
+  Status setStates(LayerStates states);
+  /// States by layer; empty: all are dense and train.
+  const LayerStates &layerStates() const { return layerStates_; }
+  /// Distinct states. The first one is that of dense layers that train.
+  const std::vector<LayerState> &states() const { return states_; }
+  /// Returns what a layer of the model is at the strategy's tensor degree.
+  KindAt at(int layer, const Strategy &strategy, int perNode = 0) const {
+    return {model_->layer(layer).kind(), strategy.tp, strategy.sp, perNode,
+            stateOf_.empty() ? 0 : stateOf_[layer]};
+  }
+  /// Returns the number of a layer's kind and state together, below `variants()`. Without
+  /// states, this is the number of the kind.
+  int variantOf(int layer) const {
+    return (stateOf_.empty() ? 0 : stateOf_[layer]) * kinds() +
+           model_->layer(layer).kind();
+  }
+  int variants() const { return static_cast<int>(states_.size()) * kinds(); }
+
   /// Returns the seconds of one call. A degree that was not compiled costs as much as
-  /// tp=1. Token slices cost what points with context say (CostCurve.h), if the function
+  /// tp=1. Layers with a state cost as much as dense ones, but for their products by
+  /// weights (SparseProducts.h) and for what they do not run. Token slices cost what points with context say (CostCurve.h), if the function
   /// has such points.
   double seconds(const KindAt &at, cost::Direction direction,
                  const Load &load) const;
@@ -87,8 +109,17 @@ public:
   const Cluster &cluster() const { return table_.cluster(); }
 
 private:
+  int kinds() const { return model_->manifest().kinds_size(); }
+  double denseSeconds(const KindAt &at, cost::Direction direction,
+                      const Load &load) const;
+  double stateSeconds(const KindAt &at, cost::Direction direction,
+                      const Load &load) const;
+
   const Model *model_;
   CostTable table_;
+  LayerStates layerStates_;
+  std::vector<LayerState> states_ = {LayerState()};
+  std::vector<int> stateOf_; ///< by layer; empty: 0
 };
 
 } // namespace dyna

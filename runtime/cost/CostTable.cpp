@@ -344,7 +344,7 @@ StatusOr<CostTable> CostTable::parse(const std::string &text,
   cost::Table message;
   DYNA_RETURN_IF_ERROR(parseText(text, name, message));
   if (message.entries().empty() && !message.has_device() &&
-      !message.has_cluster() && !message.has_scores())
+      !message.has_cluster() && !message.has_scores() && !message.has_sparse())
     return Status::invalidArgument(
         name + ": has no entries and no device: give it what was measured "
                "(docs/costs.md), or leave it out");
@@ -379,6 +379,9 @@ Status CostTable::setHardware(const cost::Table &message) {
   if (message.has_scores()) {
     DYNA_RETURN_IF_ERROR(checkScores(message.scores()));
     scores_ = message.scores();
+  }
+  if (message.has_sparse()) {
+    DYNA_ASSIGN_OR_RETURN(sparse_, SparseProducts::create(message.sparse()));
   }
   return Status::ok();
 }

@@ -13,6 +13,7 @@
 #include "runtime/cost/Cluster.h"
 #include "runtime/cost/CostCurve.h"
 #include "runtime/cost/Costs.pb.h"
+#include "runtime/cost/SparseProducts.h"
 
 #include <map>
 #include <optional>
@@ -76,11 +77,13 @@ public:
   const Cluster &cluster() const { return cluster_; }
   /// None: attention is fused.
   const std::optional<cost::StoredScores> &scores() const { return scores_; }
+  /// Empty: pruned weights stay masked.
+  const SparseProducts &sparse() const { return sparse_; }
   const std::map<CostKey, CostCurve> &curves() const { return curves_; }
 
 private:
   Status add(const cost::Entry &entry, int index);
-  /// Takes device, cluster and scores where the message has them.
+  /// Takes device, cluster, scores and sparse products if the message has them.
   Status setHardware(const cost::Table &message);
 
   std::string name_;
@@ -89,6 +92,7 @@ private:
   cost::Device device_;
   Cluster cluster_;
   std::optional<cost::StoredScores> scores_;
+  SparseProducts sparse_;
   std::map<CostKey, CostCurve> curves_;
 };
 

@@ -49,6 +49,23 @@ void writeEntry(const cost::Entry &entry, std::string &text) {
   text += "}\n";
 }
 
+void writeSparse(const cost::SparseProducts &sparse, std::string &text) {
+  text += "sparse {\n";
+  if (!sparse.source().empty())
+    text += "  source: " + quoted(sparse.source()) + "\n";
+  for (const cost::SparsePoint &point : sparse.points()) {
+    text += formatText("  points { sparsity: %.6g forward: %.6g",
+                       point.sparsity(), point.forward());
+    for (auto [field, value] :
+         {std::pair("input_gradient", point.input_gradient()),
+          std::pair("weight_gradient", point.weight_gradient())})
+      if (value != 0)
+        text += formatText(" %s: %.6g", field, value);
+    text += " }\n";
+  }
+  text += "}\n";
+}
+
 bool areOfOneFunction(const cost::Entry &a, const cost::Entry &b) {
   return a.kind() == b.kind() && std::max(a.tp(), 1) == std::max(b.tp(), 1) &&
          a.sp() == b.sp() && a.direction() == b.direction();
@@ -109,6 +126,8 @@ std::string writeCosts(const cost::Table &table,
       text += "  between " + textOf(cluster.between()) + "\n";
     text += "}\n";
   }
+  if (table.has_sparse())
+    writeSparse(table.sparse(), text);
   return text;
 }
 
@@ -141,6 +160,8 @@ cost::Table mergeCosts(const cost::Table &before, const cost::Table &measured) {
     *merged.mutable_device() = before.device();
   if (!measured.has_cluster() && before.has_cluster())
     *merged.mutable_cluster() = before.cluster();
+  if (!measured.has_sparse() && before.has_sparse())
+    *merged.mutable_sparse() = before.sparse();
   return merged;
 }
 

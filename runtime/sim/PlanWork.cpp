@@ -117,12 +117,10 @@ private:
     perNode_ = cluster_.shapeOf(shards).perNode;
     seconds_ = &secondsOf_[perNode_];
     if (seconds_->empty())
-      seconds_->assign((loads_.size() + 1) * kinds() * directions, unknown);
+      seconds_->assign((loads_.size() + 1) * variants() * directions, unknown);
   }
 
-  size_t kinds() const {
-    return static_cast<size_t>(graph_.model().manifest().kinds_size());
-  }
+  size_t variants() const { return static_cast<size_t>(costs_.variants()); }
 
   void add(const Instruction &i) {
     const ExchangeOp &op = exchanges_[i.op];
@@ -185,12 +183,12 @@ private:
     cost::Direction direction = directionOf(role);
     if (direction == cost::DIRECTION_UNKNOWN)
       return 0;
-    const int kind = view_->layer(i.layer).kind();
-    KindAt at{kind, strategy_.tp, strategy_.sp, perNode_};
+    const KindAt at = costs_.at(i.layer, strategy_, perNode_);
     const bool isOfParameters = !isPerMicroBatch(i.op);
     const size_t row = isOfParameters ? loads_.size() : i.microBatch;
-    double &known =
-        (*seconds_)[(row * kinds() + kind) * directions + direction];
+    double &known = (*seconds_)[(row * variants() + costs_.variantOf(i.layer)) *
+                                    directions +
+                                direction];
     if (known == unknown)
       known = costs_.seconds(at, direction,
                              isOfParameters ? Load() : loads_[i.microBatch]);

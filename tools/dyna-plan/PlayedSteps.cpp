@@ -5,7 +5,7 @@
 #include "tools/dyna-plan/PlayedSteps.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/graph/PersistentLayout.h"
+#include "runtime/plan/graph/StateBytes.h"
 #include "runtime/planner/divide/CutMiniBatch.h"
 #include "runtime/planner/estimate/LackingCosts.h"
 #include "runtime/planner/report/StepReport.h"
@@ -120,9 +120,11 @@ StatusOr<std::vector<NamedRequest>> requestsOf(const PlanFlags &flags) {
 }
 
 /// That parameters and their state alone leave some.
-static Status checkRoom(const ExecutableGraph &graph, int64_t memory) {
+static Status checkRoom(const ExecutableGraph &graph, const CostModel &costs,
+                        int64_t memory) {
   for (int rank = 0; memory > 0 && rank < graph.ranks(); ++rank) {
-    const int64_t held = persistentLayout(graph.rankView(rank)).bytes;
+    const int64_t held =
+        persistentBytes(graph.rankView(rank), costs.layerStates());
     if (held >= memory)
       return Status::resourceExhausted(formatText(
           "parameters and their state take %s of rank %d, a device has %s",
@@ -195,7 +197,8 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
   if (std::string note = steps.shorten(sized->longest()); !note.empty())
     notes.push_back(std::move(note));
   if (outputs.endsWithoutRoom)
-    DYNA_RETURN_IF_ERROR(checkRoom(*sized->planner().home().graph, memory));
+    DYNA_RETURN_IF_ERROR(
+        checkRoom(*sized->planner().home().graph, costs, memory));
   DYNA_ASSIGN_OR_RETURN(
       PlanReport all, simulateSteps(*sized, steps, conditions, name, outputs));
   if (!outputs.endsWithoutRoom && !fits(all, memory))

@@ -35,7 +35,7 @@ double tokensPerPair(const ExecutableGraph &graph, const CostModel &costs,
     double sum = 0;
     for (int l = 0; l < model.layers(); ++l) {
       const plan::LayerKind &kind = model.kind(l);
-      const KindAt at{model.layer(l).kind(), strategy.tp, strategy.sp, perNode};
+      const KindAt at = costs.at(l, strategy, perNode);
       const Load load = loadOfEqual(length, tokens);
       auto passes = trainingPasses(kind, modeOf(options.recompute, l),
                                    options.splitBackward);

@@ -90,8 +90,7 @@ StageExchange exchangeOf(const ExecutableGraph &graph, const CostModel &costs,
   const int perNode = shardsPerNode(graph, costs, stage);
   for (int l = view.firstLayer(); l < view.endLayer(); ++l)
     seconds.update +=
-        costs.seconds({view.layer(l).kind(), strategy.tp, strategy.sp, perNode},
-                      cost::UPDATE, Load());
+        costs.seconds(costs.at(l, strategy, perNode), cost::UPDATE, Load());
   if (all > 0)
     seconds.update *= updated / all;
   return seconds;

@@ -113,16 +113,16 @@ PipelineProblem estimateStages(const ExecutableGraph &graph,
                                const std::vector<int> &microBatches,
                                const PlanChoice &choice) {
   const std::vector<Load> loads = loadsOf(plan, microBatches);
-  // Layers of one kind and mode take the same.
+  // Layers of one kind, state and mode take the same.
   const Strategy &strategy = graph.strategy();
   std::map<std::tuple<int, int, plan::Recompute>, LayerSeconds> known;
   auto secondsIn = [&](const RankView &view, int perNode, int layer,
                        plan::Recompute mode) -> const LayerSeconds & {
-    const int kind = view.layer(layer).kind();
-    auto [entry, isNew] = known.try_emplace({kind, perNode, mode});
+    auto [entry, isNew] =
+        known.try_emplace({costs.variantOf(layer), perNode, mode});
     if (isNew)
       entry->second = secondsOf(
-          costs, {kind, strategy.tp, strategy.sp, perNode},
+          costs, costs.at(layer, strategy, perNode),
           trainingPasses(view.kind(layer), mode, choice.splitBackward), loads);
     return entry->second;
   };

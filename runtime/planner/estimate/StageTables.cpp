@@ -90,7 +90,7 @@ StageTables::Sums StageTables::tabulate(const ExecutableGraph &graph,
                                         const PlanOptions &options, bool trains,
                                         const LoadAt &loadAt) const {
   const size_t points = static_cast<size_t>(powers_) * powers_;
-  // Layers of one kind and mode take the same.
+  // Layers of one kind, state and mode take the same.
   const Strategy &strategy = graph.strategy();
   std::map<std::tuple<int, int, plan::Recompute>, std::pair<Values, Values>>
       known;
@@ -116,9 +116,9 @@ StageTables::Sums StageTables::tabulate(const ExecutableGraph &graph,
     Values &forward = sums.forward.emplace_back(points, 0);
     Values &backward = sums.backward.emplace_back(points, 0);
     for (int l = view.firstLayer(); l < view.endLayer(); ++l) {
-      const KindAt at{view.layer(l).kind(), strategy.tp, strategy.sp, perNode};
+      const KindAt at = costs.at(l, strategy, perNode);
       const plan::Recompute mode = modeOf(options.recompute, l);
-      const std::tuple key(at.kind, perNode, mode);
+      const std::tuple key(costs.variantOf(l), perNode, mode);
       auto found = known.find(key);
       if (found == known.end())
         found = known.emplace(key, tabulate(view.kind(l), at, mode)).first;

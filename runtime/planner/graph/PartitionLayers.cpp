@@ -52,10 +52,6 @@ std::vector<cost::Direction> passesOf(const Model &model, int layer,
   return trainingPasses(model.kind(layer), modeOf(modes, layer), false);
 }
 
-KindAt kindAt(const Model &model, int layer, const Strategy &strategy) {
-  return {model.layer(layer).kind(), strategy.tp, strategy.sp};
-}
-
 /// "costs from FILE" and what that lacks, or that all is estimated.
 std::string describeSource(const CostModel &costs, const Strategy &strategy,
                            const std::vector<std::string> &lacking) {
@@ -84,7 +80,7 @@ static std::vector<double> costsOf(const CostModel &costs,
   for (int l = 0; l < model.layers(); ++l) {
     seconds.push_back(0);
     for (cost::Direction pass : passesOf(model, l, recompute))
-      seconds.back() += costs.seconds(kindAt(model, l, strategy), pass, load);
+      seconds.back() += costs.seconds(costs.at(l, strategy), pass, load);
   }
   return seconds;
 }

@@ -5,6 +5,7 @@
 #include "runtime/planner/graph/RankMemory.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/plan/graph/StateBytes.h"
 
 #include <algorithm>
 
@@ -25,8 +26,8 @@ StatusOr<DynamicRegions> sizeDynamicRegions(const Planner &planner,
                         planner.leastDynamicBytes(options, training));
   const ExecutableGraph &graph = planner.graph();
   for (int rank = 0; rank < graph.ranks(); ++rank) {
-    const int64_t held =
-        persistentLayout(graph.rankView(rank), persistent).bytes;
+    const int64_t held = persistentBytes(
+        graph.rankView(rank), planner.costs().layerStates(), persistent);
     const int64_t room = rankBytes - held;
     if (room < least[rank] && !atLeast)
       return Status::resourceExhausted(formatText(
@@ -125,13 +126,14 @@ StatusOr<bool> LeastRegions::hold(const ExecutableGraph &graph,
 }
 
 /// Of arenas that hold parameters, too.
-static std::vector<int64_t> roomBeside(const ExecutableGraph &graph,
-                                       Persistent persistent,
-                                       int64_t rankBytes) {
+static std::vector<int64_t>
+roomBeside(const Planner &planner, Persistent persistent, int64_t rankBytes) {
+  const ExecutableGraph &graph = planner.graph();
   std::vector<int64_t> room;
   for (int rank = 0; rank < graph.ranks(); ++rank)
-    room.push_back(rankBytes -
-                   persistentLayout(graph.rankView(rank), persistent).bytes);
+    room.push_back(rankBytes - persistentBytes(graph.rankView(rank),
+                                               planner.costs().layerStates(),
+                                               persistent));
   return room;
 }
 
@@ -142,7 +144,7 @@ StatusOr<int64_t> longestSampleWithin(const Planner &planner,
   const ExecutableGraph &graph = planner.graph();
   LeastRegions least(planner, options,
                      includes(persistent, Persistent::Gradients));
-  return least.longestSample(graph, roomBeside(graph, persistent, rankBytes),
+  return least.longestSample(graph, roomBeside(planner, persistent, rankBytes),
                              options.maxTokensPerMicroBatch,
                              options.mostTokens());
 }
@@ -155,7 +157,7 @@ StatusOr<int64_t> largestMicroBatchWithin(const Planner &planner,
   LeastRegions least(planner, options,
                      includes(persistent, Persistent::Gradients));
   return least.largestMicroBatch(graph,
-                                 roomBeside(graph, persistent, rankBytes),
+                                 roomBeside(planner, persistent, rankBytes),
                                  options.maxTokensPerMicroBatch);
 }
 

@@ -5,7 +5,7 @@
 #include "runtime/planner/report/PlanReport.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/graph/PersistentLayout.h"
+#include "runtime/plan/graph/StateBytes.h"
 #include "runtime/plan/graph/ProgramBlocks.h"
 #include "runtime/plan/model/Bytes.h"
 #include "runtime/plan/program/InstructionTable.h"
@@ -334,7 +334,8 @@ PlanReport reportPlan(const ExecutableGraph &graph, const plan::Plan &plan,
     stage.busy = std::max(stage.busy, times.ranks[rank].busy);
     report.bound = std::max(report.bound, times.ranks[rank].busy);
     // Ranks of one place have one persistent part, but for what ZeRO deals.
-    report.rankBytes.push_back(persistentLayout(graph.rankView(rank)).bytes +
+    report.rankBytes.push_back(persistentBytes(graph.rankView(rank),
+                                               costs.layerStates()) +
                                plan.ranks[rank].dynamicBytes);
     stage.peakBytes = std::max(stage.peakBytes, report.rankBytes.back());
   }

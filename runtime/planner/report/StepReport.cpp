@@ -5,7 +5,7 @@
 #include "runtime/planner/report/StepReport.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/graph/PersistentLayout.h"
+#include "runtime/plan/graph/StateBytes.h"
 #include "runtime/plan/program/InstructionTable.h"
 
 #include <algorithm>
@@ -159,13 +159,14 @@ void countPhases(PlanReport &report, const Model &model,
 
 /// Sets the bytes of each rank while a phase computes: home's parameters, and the end of
 /// the blocks in the region.
-static void setPeakBytes(PlanReport &report, const ExecutableGraph &home,
+static void setPeakBytes(PlanReport &report, const PlannedGraph &home,
                          const ExecutableGraph &graph, const VerifiedStep &step,
                          int phase) {
   for (PlanReport::Stage &stage : report.stages)
     stage.peakBytes = 0;
   for (int rank = 0; rank < graph.ranks(); ++rank) {
-    const int64_t bytes = persistentLayout(home.rankView(rank)).bytes +
+    const int64_t bytes = persistentBytes(home.graph->rankView(rank),
+                                          home.planner->costs().layerStates()) +
                           stepBytes(step.blocks(rank), phase);
     PlanReport::Stage &stage = report.stages[graph.placeOf(rank).stage];
     stage.peakBytes = std::max(stage.peakBytes, bytes);
@@ -190,7 +191,7 @@ PlanReport reportStep(const StepPlanner &planner, const VerifiedStep &step,
     if (!planner.graphs().areSeveral())
       return own;
     report.peakRate = own.peakRate;
-    setPeakBytes(own, home, graph, step, static_cast<int>(k));
+    setPeakBytes(own, planner.home(), graph, step, static_cast<int>(k));
     own.switchSeconds = largestOf(phase.switching);
     own.switchAloneSeconds = phase.switches.seconds();
     own.switchBytes = phase.switches.bytes();

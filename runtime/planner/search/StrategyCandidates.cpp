@@ -5,7 +5,7 @@
 #include "runtime/planner/search/StrategyCandidates.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/graph/PersistentLayout.h"
+#include "runtime/plan/graph/StateBytes.h"
 #include "runtime/planner/estimate/StageCosts.h"
 #include "runtime/planner/estimate/StageMemory.h"
 #include "runtime/planner/graph/Policy.h"
@@ -200,9 +200,9 @@ private:
     for (int rank = 0; rank < placed.graph.ranks(); ++rank) {
       // Uneven rows of ZeRO are known of each rank alone.
       const RankView view = placed.graph.rankView(rank);
-      placed.homeBytes.push_back(persistentLayout(view).bytes);
+      placed.homeBytes.push_back(persistentBytes(view, costs_.layerStates()));
       placed.guestBytes.push_back(
-          persistentLayout(view, Persistent::Gradients).bytes);
+          persistentBytes(view, costs_.layerStates(), Persistent::Gradients));
     }
     known = std::make_shared<Placed>(std::move(placed));
     return known;

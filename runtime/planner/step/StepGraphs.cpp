@@ -5,6 +5,7 @@
 #include "runtime/planner/step/StepGraphs.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/plan/graph/StateBytes.h"
 #include "runtime/planner/divide/CutMiniBatch.h"
 #include "runtime/planner/graph/RankMemory.h"
 #include "runtime/planner/place/PlacePhases.h"
@@ -76,10 +77,15 @@ PlanOptions StepGraphs::optionsOf(const PlannedGraph &graph) const {
   return options;
 }
 
+int64_t StepGraphs::bytesOf(const PlannedGraph &graph, int rank,
+                            bool training) const {
+  return persistentBytes(graph.graph->rankView(rank),
+                         graph.planner->costs().layerStates(),
+                         persistentOf(graph, training));
+}
+
 int64_t StepGraphs::homeBytes(int rank, bool training) const {
-  return persistentLayout(home().graph->rankView(rank),
-                          persistentOf(home(), training))
-      .bytes;
+  return bytesOf(home(), rank, training);
 }
 
 int64_t StepGraphs::heldBytes(int rank, bool training) const {
@@ -101,9 +107,7 @@ int64_t StepGraphs::heldBeside(const PlannedGraph &graph, bool training) const {
                               dyna::heldBeside(switches(), orchestration_.order,
                                                number, rank, training,
                                                /*takesTurns=*/true) -
-                              persistentLayout(graph.graph->rankView(rank),
-                                               persistentOf(graph, training))
-                                  .bytes);
+                              bytesOf(graph, rank, training));
   return most;
 }
 

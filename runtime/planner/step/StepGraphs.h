@@ -76,6 +76,8 @@ public:
   Persistent persistentOf(const PlannedGraph &graph, bool training) const;
   /// Returns the options of a graph's plans as phases of the step.
   PlanOptions optionsOf(const PlannedGraph &graph) const;
+  /// Returns the bytes of the parameters and their state that a rank of a graph holds.
+  int64_t bytesOf(const PlannedGraph &graph, int rank, bool training) const;
   /// Returns the bytes of home's parameters and their state on a rank.
   int64_t homeBytes(int rank, bool training) const;
   /// Returns the most bytes of all parameters on a rank at one time if phases take turns

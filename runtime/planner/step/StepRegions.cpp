@@ -73,11 +73,9 @@ int64_t RegionSizes::largestNeed(const PlannedGraph &graph,
                                  const std::vector<int64_t> &dynamic) const {
   int64_t most = 0;
   for (size_t rank = 0; rank < dynamic.size(); ++rank)
-    most = std::max(most, dynamic[rank] +
-                              persistentLayout(
-                                  graph.graph->rankView(static_cast<int>(rank)),
-                                  graphs_.persistentOf(graph, training_))
-                                  .bytes);
+    most = std::max(
+        most, dynamic[rank] +
+                  graphs_.bytesOf(graph, static_cast<int>(rank), training_));
   return graphs_.heldBeside(graph, training_) + most;
 }
 

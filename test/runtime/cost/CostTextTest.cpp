@@ -34,7 +34,10 @@ const char *const everything = R"(
   cluster { nodes: 3 devices_per_node: 8
     inside { latency_seconds: 2e-06 bytes_per_second: 1e10 }
     between { latency_seconds: 3e-06 bytes_per_second: 2e9 } }
-  compute_type: "bf16")";
+  compute_type: "bf16"
+  sparse { source: "s" points { sparsity: 0.5 forward: 1.5 }
+    points { sparsity: 0.875 forward: 0.25 input_gradient: 2
+      weight_gradient: 3 } })";
 
 TEST(CostTextTest, EveryFieldComesBack) {
   cost::Table table = tableOf(everything);
@@ -56,6 +59,7 @@ TEST(CostTextTest, MergedOnesKeepWhatWasNotMeasured) {
     entries { kind: "y" tp: 2 direction: FORWARD points { tokens: 1 seconds: 4 } }
     layers { kind: "y" parameters: 4 }
     cluster { inside { latency_seconds: 1 bytes_per_second: 1 } }
+    sparse { points { sparsity: 0.5 forward: 1.5 } }
     compute_type: "f32")");
   cost::Table measured = tableOf(R"(
     entries { kind: "x" tp: 1 direction: FORWARD points { tokens: 1 seconds: 10 } }
@@ -71,6 +75,7 @@ TEST(CostTextTest, MergedOnesKeepWhatWasNotMeasured) {
   EXPECT_EQ(merged.layers(0).parameters(), 4);
   EXPECT_EQ(merged.device().name(), "new");
   EXPECT_EQ(merged.cluster().inside().latency_seconds(), 1);
+  EXPECT_EQ(merged.sparse().points_size(), 1);
   EXPECT_EQ(merged.compute_type(), "f32");
   measured.set_compute_type("f64");
   EXPECT_EQ(mergeCosts(before, measured).compute_type(), "f64");

@@ -74,7 +74,7 @@ Status checkOutputs(const PlanFlags &flags) {
     const auto id = fileIdOf(output->getValue());
     for (const std::string *input :
          {&flags.model.getValue(), &flags.lengths.getValue(),
-          &flags.costs.getValue()})
+          &flags.costs.getValue(), &flags.sparsity.getValue()})
       DYNA_RETURN_IF_ERROR(expect(!id || id != fileIdOf(*input),
                                   "--" + output->ArgStr.str() +
                                       " would write over " +
@@ -119,7 +119,8 @@ Status PlanFlags::check() const {
          recompute,      svg,
          pipeline,       microBatches,
          inFlight,       splitBackward,
-         slices,         rankMemory},
+         slices,         rankMemory,
+         sparsity},
         " is about steps, and --switch about what is between them: give one"));
   DYNA_RETURN_IF_ERROR(expect(!lengths.empty() || isSwitch,
                               "expects --lengths: numbers, or a file of them"));

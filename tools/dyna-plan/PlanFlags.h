@@ -62,6 +62,12 @@ struct PlanFlags {
           "memory and kept for backward, as by programs without such "
           "a kernel (default: fused)"),
       llvm::cl::init("fused"), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> sparsity{
+      "sparsity",
+      llvm::cl::desc("File with lines \"LAYER, SPARSITY\" or \"LAYER, "
+                     "SPARSITY, frozen\": layers that are pruned or frozen, "
+                     "by name or number"),
+      llvm::cl::value_desc("FILE"), llvm::cl::cat(category)};
   llvm::cl::opt<std::string> computeType{
       "compute-type",
       llvm::cl::desc("f64, f32 or bf16 (default: that in which --costs were "

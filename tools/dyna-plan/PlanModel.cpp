@@ -19,6 +19,7 @@
 #include "runtime/base/Text.h"
 #include "runtime/cost/StoredScores.h"
 #include "runtime/planner/estimate/LackingCosts.h"
+#include "tools/SparsityFile.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -180,9 +181,27 @@ StatusOr<CostTable> openTable(const PlanFlags &flags) {
   return table;
 }
 
-StatusOr<CostModel> openCosts(const Model &model, CostTable table) {
+/// Gives layers the states of a file, and notes them.
+static Status takeStates(CostModel &costs, const std::string &path) {
+  DYNA_ASSIGN_OR_RETURN(LayerStates states,
+                        readLayerStates(path, costs.model()));
+  if (Status status = costs.setStates(std::move(states)); !status.isOk())
+    return Status::invalidArgument(path + ": " + status.message());
+  std::string note = describeStates(costs.layerStates());
+  if (costs.table().sparse().empty())
+    note += formatText("; device '%s' has no durations of sparse products "
+                       "(docs/costs.md), so zeros are only masked",
+                       costs.table().device().name());
+  llvm::errs() << "note: " << printable(note) << '\n';
+  return Status::ok();
+}
+
+StatusOr<CostModel> openCosts(const Model &model, CostTable table,
+                              const PlanFlags &flags) {
   DYNA_ASSIGN_OR_RETURN(CostModel costs,
                         CostModel::create(model, std::move(table)));
+  if (!flags.sparsity.empty())
+    DYNA_RETURN_IF_ERROR(takeStates(costs, flags.sparsity));
   for (const std::string &note :
        {costs.describeOtherType(), costs.describeBasis()})
     if (!note.empty())

@@ -25,9 +25,11 @@ bool isTrainingBinary(const std::string &path);
 /// What --costs, --cluster and --attention say.
 StatusOr<CostTable> openTable(const PlanFlags &flags);
 
-/// Returns the table's costs of the model. Notes which rates forecasts assume, and
-/// whether costs were measured in another compute type.
-StatusOr<CostModel> openCosts(const Model &model, CostTable table);
+/// Returns the table's costs of the model, whose layers have the states of --sparsity.
+/// Notes these states, which rates forecasts assume, and whether costs were measured in
+/// another compute type.
+StatusOr<CostModel> openCosts(const Model &model, CostTable table,
+                              const PlanFlags &flags);
 
 /// Says what a file of costs lacks for strategies that a search tries or found.
 void noteLacking(const CostModel &costs,

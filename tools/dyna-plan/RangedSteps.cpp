@@ -330,7 +330,7 @@ int planRanges(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
   auto model = compileDegrees(flags, degrees, *table);
   if (mlir::failed(model))
     return 2;
-  auto costs = openCosts(*model, std::move(*table));
+  auto costs = openCosts(*model, std::move(*table), flags);
   if (!costs.isOk())
     return fail(costs.status());
   const Status status = planAll(flags, *costs, lengths);

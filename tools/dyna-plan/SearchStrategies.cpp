@@ -60,7 +60,7 @@ StatusOr<Opened> open(const PlanFlags &flags, const char *flag) {
   opened.space.memoryBytes = table.device().memory_bytes();
   opened.space.tokensPerStep = flags.values.tokensPerBatch;
   DYNA_ASSIGN_OR_RETURN(CostModel costs,
-                        openCosts(*opened.model, std::move(table)));
+                        openCosts(*opened.model, std::move(table), flags));
   opened.costs = std::make_unique<CostModel>(std::move(costs));
   return opened;
 }

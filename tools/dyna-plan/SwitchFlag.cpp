@@ -153,7 +153,7 @@ int planSwitches(const PlanFlags &flags) {
     strategies = readKnown(*texts, *std::move(given), *model);
   if (!strategies.isOk())
     return fail(strategies.status());
-  auto costs = openCosts(*model, std::move(*table));
+  auto costs = openCosts(*model, std::move(*table), flags);
   if (!costs.isOk())
     return fail(costs.status());
   auto reports = reportAll(*costs, *strategies, flags.planTimes);

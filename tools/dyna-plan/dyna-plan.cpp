@@ -86,7 +86,7 @@ int planStrategy(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
     strategy = strategyOf(flags, &*model);
   if (!strategy.isOk())
     return fail(strategy.status());
-  auto costs = openCosts(*model, std::move(*table));
+  auto costs = openCosts(*model, std::move(*table), flags);
   if (!costs.isOk())
     return fail(costs.status());
   if (!flags.costs.empty() && costs->table().device().memory_bytes() == 0)

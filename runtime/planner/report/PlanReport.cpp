@@ -5,8 +5,8 @@
 #include "runtime/planner/report/PlanReport.h"
 
 #include "runtime/base/Text.h"
-#include "runtime/plan/graph/StateBytes.h"
 #include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/plan/graph/StateBytes.h"
 #include "runtime/plan/model/Bytes.h"
 #include "runtime/plan/program/InstructionTable.h"
 #include "runtime/planner/order/PipelineBounds.h"
@@ -334,9 +334,9 @@ PlanReport reportPlan(const ExecutableGraph &graph, const plan::Plan &plan,
     stage.busy = std::max(stage.busy, times.ranks[rank].busy);
     report.bound = std::max(report.bound, times.ranks[rank].busy);
     // Ranks of one place have one persistent part, but for what ZeRO deals.
-    report.rankBytes.push_back(persistentBytes(graph.rankView(rank),
-                                               costs.layerStates()) +
-                               plan.ranks[rank].dynamicBytes);
+    report.rankBytes.push_back(
+        persistentBytes(graph.rankView(rank), costs.layerStates()) +
+        plan.ranks[rank].dynamicBytes);
     stage.peakBytes = std::max(stage.peakBytes, report.rankBytes.back());
   }
   reportPipelines(report, graph, plan, work, times);
@@ -354,12 +354,15 @@ StatusOr<PlanReport> reportPlan(const ExecutableGraph &graph,
 
 /// Of one graph.
 static std::string describeStages(const PlanReport &report) {
-  std::string text = formatText("  %-6s %8s %10s %8s %6s %12s\n", "stage",
-                                "busy", "imbalance", "bubble", "stock", "peak");
+  const auto steps = static_cast<double>(std::max<int64_t>(report.steps, 1));
+  std::string text =
+      formatText("  %-6s %11s %8s %10s %8s %6s %12s\n", "stage", "seconds",
+                 "busy", "imbalance", "bubble", "stock", "peak");
   for (size_t s = 0; s < report.stages.size(); ++s) {
     const int stage = static_cast<int>(s);
     text += formatText(
-        "  %-6d %7.1f%% %9.1f%% %7.1f%% %6.2f %12s\n", stage,
+        "  %-6d %11.6g %7.1f%% %9.1f%% %7.1f%% %6.2f %12s\n", stage,
+        report.stages[s].busy / steps,
         report.seconds > 0 ? 100 * report.stages[s].busy / report.seconds : 0.0,
         100 * report.imbalance(stage), 100 * report.bubble(),
         report.stock(stage), formatBytes(report.stages[s].peakBytes));

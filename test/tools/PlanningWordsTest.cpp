@@ -242,6 +242,8 @@ const std::set<std::string> kOwn = {
     "trace",        // file
     "evaluate",     // losses only
     "lengths",      // of passes: numbers alone
+    "rebalance",    // what a run follows; what a forecast compares
+    "repack",       // ranks at steps of a run; ranks that a forecast compares
     "target-tokens" // of passes
 };
 

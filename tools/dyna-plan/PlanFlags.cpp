@@ -68,6 +68,24 @@ Status checkStrategies(const PlanFlags &flags) {
   return expectNone({flags.mergeRanges}, " is about --ranges: give these, too");
 }
 
+/// --rebalance and --repack compare one plan under one strategy.
+Status checkElasticFlags(const PlanFlags &flags) {
+  if (!flags.isElastic())
+    return expect(flags.layerPattern.getNumOccurrences() == 0,
+                  "--layer-pattern is about --rebalance regex: give this, too");
+  const std::string both = " does not go with --rebalance and --repack, which "
+                           "compare cuts of one strategy: leave it out";
+  DYNA_RETURN_IF_ERROR(
+      expect(flags.strategy != "search",
+             "--strategy search" + both + ", and give a strategy"));
+  DYNA_RETURN_IF_ERROR(
+      expectNone({flags.strategies, flags.ranges, flags.compare}, both));
+  return expect(flags.recompute.size() <= 1 &&
+                    flags.tokensPerMicroBatch.size() <= 1,
+                "--rebalance and --repack take one --recompute and one "
+                "--tokens-per-micro-batch");
+}
+
 /// Files that are read are not written over.
 Status checkOutputs(const PlanFlags &flags) {
   for (const auto *output : {&flags.trace, &flags.svg}) {
@@ -120,7 +138,8 @@ Status PlanFlags::check() const {
          pipeline,       microBatches,
          inFlight,       splitBackward,
          slices,         rankMemory,
-         sparsity},
+         sparsity,       rebalance,
+         repack,         layerPattern},
         " is about steps, and --switch about what is between them: give one"));
   DYNA_RETURN_IF_ERROR(expect(!lengths.empty() || isSwitch,
                               "expects --lengths: numbers, or a file of them"));
@@ -140,6 +159,7 @@ Status PlanFlags::check() const {
   DYNA_RETURN_IF_ERROR(expect(!exhaustive || strategy == "search",
                               "--exhaustive is about --strategy search: give "
                               "this, too, or leave it out"));
+  DYNA_RETURN_IF_ERROR(checkElasticFlags(*this));
   return isSwitch ? Status::ok() : checkStrategies(*this);
 }
 

@@ -68,6 +68,24 @@ struct PlanFlags {
                      "SPARSITY, frozen\": layers that are pruned or frozen, "
                      "by name or number"),
       llvm::cl::value_desc("FILE"), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> rebalance{
+      "rebalance",
+      llvm::cl::desc("Policies that cut the layers anew, such as "
+                     "time,parameters,diffusion: what each gains beside the "
+                     "cut of dense layers, and what its move costs"),
+      llvm::cl::value_desc("POLICY,..."), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> repack{
+      "repack",
+      llvm::cl::desc("Numbers of ranks, such as 6,4,2: what the model takes "
+                     "there, and what the move costs"),
+      llvm::cl::value_desc("RANKS,..."), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> layerPattern{
+      "layer-pattern",
+      llvm::cl::desc("With --rebalance regex: layers that count, by a regular "
+                     "expression of their names (default: those that end in "
+                     "a number)"),
+      llvm::cl::init("[0-9]$"), llvm::cl::value_desc("REGEX"),
+      llvm::cl::cat(category)};
   llvm::cl::opt<std::string> computeType{
       "compute-type",
       llvm::cl::desc("f64, f32 or bf16 (default: that in which --costs were "
@@ -121,6 +139,10 @@ struct PlanFlags {
   Status read();
   /// Fails if an option is missing or out of range, or if two exclude each other.
   Status check() const;
+  /// True if cuts or numbers of ranks are compared, of one plan.
+  bool isElastic() const {
+    return rebalance.getNumOccurrences() > 0 || repack.getNumOccurrences() > 0;
+  }
   /// True if a schedule or a batching is named.
   bool namesPlans() const {
     return compare.getNumOccurrences() > 0 || pipeline.isGiven() ||

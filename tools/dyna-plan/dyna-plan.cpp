@@ -13,6 +13,7 @@
 #include "runtime/base/Printable.h"
 #include "tools/LengthsFile.h"
 #include "tools/ToolSupport.h"
+#include "tools/dyna-plan/ElasticPlans.h"
 #include "tools/dyna-plan/PlanModel.h"
 #include "tools/dyna-plan/PlayedSteps.h"
 #include "tools/dyna-plan/RangedSteps.h"
@@ -57,6 +58,26 @@ StatusOr<Reports> planRequests(const CostModel &costs, const Strategy &strategy,
   return reports;
 }
 
+/// Prints what --rebalance and --repack find. Returns the exit code.
+int printElastic(const CostModel &costs, const Strategy &strategy,
+                 const PlanFlags &flags, const StepLengths &steps,
+                 StepOutputs &outputs) {
+  std::vector<std::string> notes;
+  outputs.endsWithoutRoom = true;
+  auto report = planElastic(flags, costs, strategy, steps, outputs, notes);
+  std::set<std::string> said;
+  for (const std::string &note : notes)
+    if (said.insert(note).second)
+      llvm::errs() << "note: " << printable(note) << '\n';
+  if (!report.isOk())
+    return fail(report.status());
+  if (Status status = writeOutputs(flags, outputs); !status.isOk())
+    return fail(status);
+  llvm::outs() << (flags.json ? elasticJson(*report)
+                              : describeElastic(*report, flags.report));
+  return 0;
+}
+
 /// That of --strategy, which may name one of a training binary's.
 StatusOr<Strategy> strategyOf(const PlanFlags &flags, const Model *binary) {
   std::vector<Strategy> known;
@@ -97,10 +118,11 @@ int planStrategy(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
   outputs.hasTrace = !flags.trace.empty();
   outputs.hasSvg = !flags.svg.empty();
   outputs.hasPlanTimes = flags.planTimes;
-  auto reports = planRequests(
-      *costs, *strategy, flags,
-      dealSteps(lengths, model->manifest().facts().positions(), flags),
-      outputs);
+  const StepLengths steps =
+      dealSteps(lengths, model->manifest().facts().positions(), flags);
+  if (flags.isElastic())
+    return printElastic(*costs, *strategy, flags, steps, outputs);
+  auto reports = planRequests(*costs, *strategy, flags, steps, outputs);
   if (!reports.isOk())
     return fail(reports.status());
   if (Status status = writeOutputs(flags, outputs); !status.isOk())
@@ -113,6 +135,7 @@ int planStrategy(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
 /// Before anything is compiled.
 Status checkWords(const PlanFlags &flags) {
   DYNA_RETURN_IF_ERROR(parseSimulation(flags.simulate).status());
+  DYNA_RETURN_IF_ERROR(checkElastic(flags));
   return requestsOf(flags).status();
 }
 

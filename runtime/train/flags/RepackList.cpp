@@ -9,7 +9,6 @@
 #include "runtime/train/flags/TrainOptions.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace dyna {
 namespace {
@@ -92,25 +91,6 @@ std::string describeRepacks(const std::vector<Repack> &repacks) {
   for (const Repack &repack : repacks)
     text += (text.empty() ? "" : "; ") + describeRepack(repack);
   return text;
-}
-
-StatusOr<Strategy> packStrategy(const Strategy &now, int ranks, int layers) {
-  if (ranks % now.tp != 0)
-    return Status::invalidArgument(formatText(
-        "%d ranks are no multiple of the tensor degree of '%s': give a "
-        "multiple of %d, or a strategy with another tp",
-        ranks, describeStrategy(now), now.tp));
-  Strategy packed = now;
-  packed.name.clear();
-  packed.layers.clear();
-  packed.dp = std::gcd(now.dp, ranks / now.tp);
-  packed.pp = ranks / now.tp / packed.dp;
-  if (packed.pp > layers)
-    return Status::invalidArgument(formatText(
-        "%d ranks have %d stages (strategy '%s'), but the model has %d layers: "
-        "give fewer ranks, or a strategy with more replicas",
-        ranks, packed.pp, describeStrategy(packed), layers));
-  return packed;
 }
 
 } // namespace dyna

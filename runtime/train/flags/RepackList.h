@@ -14,6 +14,7 @@
 #ifndef DYNA_RUNTIME_TRAIN_REPACKLIST_H
 #define DYNA_RUNTIME_TRAIN_REPACKLIST_H
 
+#include "runtime/elastic/pack/PackStrategy.h"
 #include "runtime/plan/model/Strategy.h"
 
 #include <cstdint>
@@ -37,12 +38,6 @@ Status checkRepackSteps(const std::vector<Repack> &repacks, int64_t done);
 /// Returns an entry, or a list, as text that parses to the same again.
 std::string describeRepack(const Repack &repack);
 std::string describeRepacks(const std::vector<Repack> &repacks);
-
-/// Returns a strategy of `ranks` ranks with the tensor degree of `now`. It has as many
-/// of the replicas as divide the ranks, and as many stages as the rest allows. The cut of
-/// the layers is open. Fails if the ranks are no multiple of the tensor degree, or if
-/// there are more stages than `layers`.
-StatusOr<Strategy> packStrategy(const Strategy &now, int ranks, int layers);
 
 } // namespace dyna
 

@@ -1,0 +1,49 @@
+//===- LayerFacts.h - What balancing and packing ask of layers --*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_ELASTIC_LAYERFACTS_H
+#define DYNA_RUNTIME_ELASTIC_LAYERFACTS_H
+
+#include "runtime/cost/CostModel.h"
+#include "runtime/plan/graph/ExecutableGraph.h"
+#include "runtime/planner/graph/CutLayers.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dyna {
+
+/// Facts by layer, in the states that the cost model has.
+struct LayerFacts {
+  std::vector<std::string> names;
+  std::vector<double> seconds;    ///< of one micro-batch, forward and backward
+  std::vector<double> parameters; ///< weights that are not zero
+  /// Bytes on one rank: parameters and their state.
+  std::vector<int64_t> ownBytes;
+  /// Bytes on one rank that a micro-batch keeps from forward to backward.
+  std::vector<int64_t> keptBytes;
+  /// Bytes on all ranks that move with the layer.
+  std::vector<int64_t> stateBytes;
+};
+
+/// Returns the facts of all layers under the strategy's degrees, whatever its cut is.
+/// A parameter that layers share counts for each of them. Fails if the degrees were not
+/// compiled. O(layers * parameters).
+StatusOr<LayerFacts> layerFacts(const CostModel &costs,
+                                const Strategy &strategy, plan::Recompute mode,
+                                const Load &microBatch);
+
+/// Returns the seconds that each stage of a replica waits for messages of one
+/// micro-batch: its input, and the gradient of its output.
+std::vector<double> linkWaits(const ExecutableGraph &graph,
+                              const CostModel &costs, const Load &microBatch);
+
+/// Returns how many micro-batches each of `stages` stages keeps under 1F1B, if its
+/// replica has `microBatches`.
+std::vector<int64_t> inFlightOf(int stages, int64_t microBatches);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_ELASTIC_LAYERFACTS_H

@@ -1,0 +1,32 @@
+//===- PackStrategy.cpp - Strategies of other numbers of ranks ------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/elastic/pack/PackStrategy.h"
+
+#include "runtime/base/Text.h"
+
+#include <numeric>
+
+namespace dyna {
+
+StatusOr<Strategy> packStrategy(const Strategy &now, int ranks, int layers) {
+  if (ranks % now.tp != 0)
+    return Status::invalidArgument(formatText(
+        "%d ranks are no multiple of the tensor degree of '%s': give a "
+        "multiple of %d, or a strategy with another tp",
+        ranks, describeStrategy(now), now.tp));
+  Strategy packed = now;
+  packed.name.clear();
+  packed.layers.clear();
+  packed.dp = std::gcd(now.dp, ranks / now.tp);
+  packed.pp = ranks / now.tp / packed.dp;
+  if (packed.pp > layers)
+    return Status::invalidArgument(formatText(
+        "%d ranks have %d stages (strategy '%s'), but the model has %d layers: "
+        "give fewer ranks, or a strategy with more replicas",
+        ranks, packed.pp, describeStrategy(packed), layers));
+  return packed;
+}
+
+} // namespace dyna

@@ -24,6 +24,7 @@
 #include "runtime/abi/Abi.h"
 #include "runtime/abi/Collectives.h"
 #include "runtime/abi/DeviceCode.h"
+#include "runtime/abi/Sparse.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -153,6 +154,38 @@ dyna_status dyna_matmul_bf16_f32(dyna_context *, const dyna_matmul *);
 /// the object itself, with the same signature; so is the f32 one under `dynac
 /// --matmul=generated`.
 dyna_status dyna_matmul_f64(dyna_context *, const dyna_matmul *);
+
+//===----------------------------------------------------------------------===//
+// Matrix product with a sparse weight
+//===----------------------------------------------------------------------===//
+
+/// A product of which one matrix is a weight that has a sparse form. `product` is what
+/// the dense kernel of the same name would be called with, its epilogue included. Which
+/// matrix is the weight, of [rows, columns], follows from the transpositions:
+///
+///     transpose_a  transpose_b  the weight is      product
+///     0            1            B, stored [n, k]   Y = X W^T     n rows, k columns
+///     0            0            B, stored [k, n]   dX = dY W     k rows, n columns
+///     1            0            C, [m, n]          dW = dY^T X   m rows, n columns
+///
+/// The dense B is not read. Survivors of dW are written, or added to. Its other elements
+/// stay as they are with `accumulate`, and are zero without. Adds 2 * tokens * survivors
+/// to `matrix_flops`.
+typedef struct dyna_sparse_matmul {
+  dyna_matmul product;
+  const dyna_sparse_form *form;
+} dyna_sparse_matmul;
+
+typedef dyna_status (*dyna_sparse_matmul_function)(dyna_context *,
+                                                   const dyna_sparse_matmul *);
+
+/// A, B, C and the values of the form as in the dense product of that name.
+dyna_status dyna_sparse_matmul_f32(dyna_context *, const dyna_sparse_matmul *);
+dyna_status dyna_sparse_matmul_bf16(dyna_context *, const dyna_sparse_matmul *);
+/// dW of f32 alone: the other two would write activations of f32.
+dyna_status dyna_sparse_matmul_bf16_f32(dyna_context *,
+                                        const dyna_sparse_matmul *);
+dyna_status dyna_sparse_matmul_f64(dyna_context *, const dyna_sparse_matmul *);
 
 //===----------------------------------------------------------------------===//
 // Attention over segments
@@ -388,6 +421,21 @@ static inline int32_t dyna_is_place(const dyna_place *p) {
 }
 
 //===----------------------------------------------------------------------===//
+// Sparse weights: called by the executor, not by compiled code
+//===----------------------------------------------------------------------===//
+
+/// Copies the survivors of a dense weight to the values of its form. Rows of `dense` are
+/// `stride` elements apart. An element has 8, 4 or 2 bytes.
+typedef struct dyna_sparse_values {
+  const dyna_sparse_form *form;
+  const void *dense;
+  int64_t stride;
+  int64_t element_bytes;
+} dyna_sparse_values;
+
+dyna_status dyna_take_sparse_values(dyna_context *, const dyna_sparse_values *);
+
+//===----------------------------------------------------------------------===//
 // Scratch formulas
 //===----------------------------------------------------------------------===//
 
@@ -511,6 +559,9 @@ struct dyna_kernels {
   dyna_status (*launch_kernel)(dyna_context *, const dyna_device_code *code,
                                int64_t function, const void *args,
                                int64_t args_bytes, int64_t grid);
+  dyna_sparse_matmul_function sparse_matmul_f32, sparse_matmul_bf16,
+      sparse_matmul_bf16_f32, sparse_matmul_f64;
+  dyna_status (*take_sparse_values)(dyna_context *, const dyna_sparse_values *);
 };
 
 #ifdef __cplusplus

@@ -4,6 +4,7 @@
 
 #include "runtime/device/CheckSparse.h"
 
+#include "runtime/device/Arguments.h"
 #include "runtime/device/Failure.h"
 
 using namespace dyna;
@@ -77,4 +78,61 @@ dyna_status dyna::checkSparseGradient(dyna_context *context,
     return status;
   return checkMatrix(context, p->dy, p->lddy, p->tokens, p->weight->rows, "dy",
                      name);
+}
+
+/// Sizes of the weight, by what the product is.
+static dyna_status checkWeightShape(dyna_context *context,
+                                    const dyna_sparse_matmul &p,
+                                    const char *name) {
+  const dyna_matmul &product = p.product;
+  const bool isGradient = product.transpose_a != 0;
+  const int64_t rows = isGradient            ? product.m
+                       : product.transpose_b ? product.n
+                                             : product.k;
+  const int64_t columns =
+      !isGradient && product.transpose_b ? product.k : product.n;
+  const dyna_sparse_weight &weight = p.form->weight;
+  if (rows == weight.rows && columns == weight.columns)
+    return DYNA_OK;
+  return fail(context, DYNA_INVALID_ARGUMENT,
+              "%s with a weight of %d x %d and a form of %d x %d", name, rows,
+              columns, weight.rows, weight.columns);
+}
+
+dyna_status dyna::checkSparseMatmul(dyna_context *context,
+                                    const dyna_sparse_matmul *p,
+                                    const char *name) {
+  if (!p || !p->form)
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s without a description, or without a form", name);
+  const dyna_matmul &product = p->product;
+  if (dyna_status status = checkMatmul(context, &product, name))
+    return status;
+  if (dyna_status status =
+          checkWeight(context, &p->form->weight, p->form->values, name))
+    return status;
+  if (product.described ||
+      (product.transpose_a && (product.transpose_b || product.epilogue)))
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s with a described epilogue, an epilogue behind a gradient, "
+                "or both operands transposed",
+                name);
+  return checkWeightShape(context, *p, name);
+}
+
+dyna_status dyna::checkSparseValues(dyna_context *context,
+                                    const dyna_sparse_values *p,
+                                    const char *name) {
+  if (!p || !p->form)
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s without a description, or without a form", name);
+  const dyna_sparse_weight &weight = p->form->weight;
+  if (dyna_status status = checkWeight(context, &weight, p->form->values, name))
+    return status;
+  if (p->element_bytes != 8 && p->element_bytes != 4 && p->element_bytes != 2)
+    return fail(context, DYNA_INVALID_ARGUMENT,
+                "%s of elements of %d bytes: expected 8, 4 or 2", name,
+                p->element_bytes);
+  return checkMatrix(context, p->dense, p->stride, weight.rows, weight.columns,
+                     "the dense weight", name);
 }

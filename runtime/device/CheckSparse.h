@@ -11,7 +11,7 @@
 #ifndef DYNA_RUNTIME_DEVICE_CHECKSPARSE_H
 #define DYNA_RUNTIME_DEVICE_CHECKSPARSE_H
 
-#include "runtime/abi/Sparse.h"
+#include "runtime/abi/Kernels.h"
 
 namespace dyna {
 
@@ -20,6 +20,11 @@ dyna_status checkSparseProduct(dyna_context *context,
 dyna_status checkSparseGradient(dyna_context *context,
                                 const dyna_sparse_gradient *p,
                                 const char *name);
+
+dyna_status checkSparseMatmul(dyna_context *context,
+                              const dyna_sparse_matmul *p, const char *name);
+dyna_status checkSparseValues(dyna_context *context,
+                              const dyna_sparse_values *p, const char *name);
 
 } // namespace dyna
 

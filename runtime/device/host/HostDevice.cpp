@@ -143,6 +143,11 @@ static constexpr dyna_kernels kHostKernels = {
     host::clipNorm,
     host::placeRows,
     /*launch_kernel=*/nullptr,
+    host::sparseMatmulF32,
+    host::sparseMatmulBf16,
+    host::sparseMatmulBf16F32,
+    host::sparseMatmulF64,
+    host::takeSparseValues,
 };
 
 HostDevice::HostDevice() : bound_{{&kHostKernels}, this} {}

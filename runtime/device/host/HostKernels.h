@@ -22,6 +22,14 @@ dyna_status checkPositions(dyna_context *context, const int64_t *positions,
 dyna_status matmulF32(dyna_context *context, const dyna_matmul *p);
 dyna_status matmulBf16(dyna_context *context, const dyna_matmul *p);
 dyna_status matmulBf16F32(dyna_context *context, const dyna_matmul *p);
+dyna_status sparseMatmulF32(dyna_context *context, const dyna_sparse_matmul *p);
+dyna_status sparseMatmulF64(dyna_context *context, const dyna_sparse_matmul *p);
+dyna_status sparseMatmulBf16(dyna_context *context,
+                             const dyna_sparse_matmul *p);
+dyna_status sparseMatmulBf16F32(dyna_context *context,
+                                const dyna_sparse_matmul *p);
+dyna_status takeSparseValues(dyna_context *context,
+                             const dyna_sparse_values *p);
 dyna_status attentionF32(dyna_context *context, const dyna_attention *p);
 dyna_status attentionF64(dyna_context *context, const dyna_attention *p);
 dyna_status attentionBf16(dyna_context *context, const dyna_attention *p);

@@ -80,6 +80,11 @@ constexpr dyna_kernels kCounting = {
       count(context, "launch_kernel", args);
       return DYNA_OK;
     },
+    DYNA_COUNTING(sparse_matmul_f32, dyna_sparse_matmul),
+    DYNA_COUNTING(sparse_matmul_bf16, dyna_sparse_matmul),
+    DYNA_COUNTING(sparse_matmul_bf16_f32, dyna_sparse_matmul),
+    DYNA_COUNTING(sparse_matmul_f64, dyna_sparse_matmul),
+    DYNA_COUNTING(take_sparse_values, dyna_sparse_values),
 };
 
 /// Functions of a backend: what stands in its table beside its name.
@@ -108,6 +113,11 @@ std::map<std::string, dyna_status> callAll(dyna_context *context) {
   DYNA_CALL(head_f64);
   DYNA_CALL(clip_norm);
   DYNA_CALL(place_rows);
+  DYNA_CALL(sparse_matmul_f32);
+  DYNA_CALL(sparse_matmul_bf16);
+  DYNA_CALL(sparse_matmul_bf16_f32);
+  DYNA_CALL(sparse_matmul_f64);
+  DYNA_CALL(take_sparse_values);
   result["note_losses"] = dyna_note_losses(context, nullptr, 1, nullptr);
   result["launch_kernel"] =
       dyna_launch_kernel(context, nullptr, 0, nullptr, 0, 1);

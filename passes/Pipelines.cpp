@@ -56,6 +56,8 @@ void mlir::dyna::buildMemoryPhase(OpPassManager &manager,
   manager.addNestedPass<FunctionOp>(createFuseRows());
   // Behind it, as a sweep may have come between products that could be one.
   manager.addNestedPass<FunctionOp>(createJoinProducts());
+  if (options.sparse)
+    manager.addPass(createAcceptSparse());
   manager.addPass(createPlanMemory());
   manager.addPass(createVerifyMemory());
 }

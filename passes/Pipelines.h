@@ -51,6 +51,9 @@ struct MemoryPhaseOptions : PassPipelineOptions<MemoryPhaseOptions> {
       *this, "target", llvm::cl::init(""),
       llvm::cl::desc("What is planned for: cpu or cuda; empty: what the module "
                      "says, else cpu")};
+  Option<bool> sparse{
+      *this, "sparse", llvm::cl::init(false),
+      llvm::cl::desc("Let weights of matrix products come in sparse form")};
 };
 
 /// In: parameters, layers, a model. Out: the same in one floating-point type.

@@ -244,6 +244,9 @@ int OptionsCheck::checkTarget() {
   }
   if (!options.instructionSets.empty())
     return usageError("--isa goes with --target=cpu; CUDA has --arch");
+  if (options.sparse)
+    return usageError("--sparse goes with --target=cpu: CUDA has no kernels "
+                      "for sparse weights, and pruned ones are masked there");
   if (options.matmul != "library")
     return usageError("--matmul=" + options.matmul +
                       " goes with --target=cpu; CUDA's products are the "

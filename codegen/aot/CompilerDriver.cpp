@@ -336,6 +336,7 @@ LogicalResult Driver::runModulePhases() {
     return failure();
   MemoryPhaseOptions memory;
   memory.target = options.target;
+  memory.sparse = options.sparse;
   return stopped ? success() : runPhase("memory", [&](OpPassManager &passes) {
     buildMemoryPhase(passes, memory);
   });

@@ -41,6 +41,7 @@ struct DriverOptions {
   std::string dumpDirectory;
   bool timePasses = false;
   std::string target = "cpu"; ///< or cuda
+  bool sparse = false;        ///< weights may come in sparse form
   std::string architectures;  ///< of cuda, as `--dyna-embed-kernels` reads them
   std::vector<std::string> instructionSets; ///< empty: all
   std::string matmul = "library";

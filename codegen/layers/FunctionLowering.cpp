@@ -35,6 +35,15 @@ LLVM::LLVMFuncOp ModuleLowering::declareKernel(StringRef name,
       LLVM::LLVMFunctionType::get(status, arguments));
 }
 
+LLVM::LLVMFuncOp ModuleLowering::getSparseMatmul(Type input, Type output) {
+  Type pointer = LLVM::LLVMPointerType::get(module.getContext());
+  StringRef name = input.isF64()    ? "dyna_sparse_matmul_f64"
+                   : input.isF32()  ? "dyna_sparse_matmul_f32"
+                   : output.isF32() ? "dyna_sparse_matmul_bf16_f32"
+                                    : "dyna_sparse_matmul_bf16";
+  return declareKernel(name, {pointer, pointer});
+}
+
 LLVM::LLVMFuncOp ModuleLowering::createFunction(StringRef name,
                                                 Location location, Type result,
                                                 ArrayRef<Type> arguments,
@@ -274,6 +283,22 @@ Value FunctionLowering::address(PlaceAttr place) {
   addTerm(place.getTkv(), offsetof(dyna_segments, tkv));
   addTerm(place.getS(), offsetof(dyna_segments, count));
   return address = code.offset(base, bytes, code.getIntegerType(8));
+}
+
+Value FunctionLowering::sparseFormOf(Value matrix) {
+  PlaceAttr place = placeOf(matrix);
+  const bool isOfParameter = place.getMemory() == Memory::Parameter ||
+                             place.getMemory() == Memory::Gradient;
+  if (!isOfParameter ||
+      !llvm::is_contained(source.getSparseParameters(), place.getIndex()))
+    return {};
+  // The forms of all parameters follow their tensors.
+  auto layer = SymbolTable::lookupNearestSymbolFrom<LayerOp>(
+      source, source.getLayerAttr());
+  const int64_t entry = layer.getNumParameters() + place.getIndex();
+  return code.loadField(
+      argument(1), entry * sizeof(dyna_tensor) + offsetof(dyna_tensor, data),
+      code.pointerType());
 }
 
 int64_t FunctionLowering::strideOf(Value activation) {

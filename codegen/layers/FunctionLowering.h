@@ -55,6 +55,8 @@ public:
     return keyStores.at(layer);
   }
 
+  /// The kernel that takes a weight in sparse form, of the same types as getMatmul.
+  LLVM::LLVMFuncOp getSparseMatmul(Type input, Type output);
   /// A function of the runtime that returns a status.
   LLVM::LLVMFuncOp declareKernel(StringRef name, ArrayRef<Type> arguments);
   /// An internal function with an empty entry block.
@@ -180,6 +182,10 @@ public:
   FailureOr<PlaceAttr> scratchOf(Operation *op);
   Value address(PlaceAttr place);
   Value address(Value value) { return address(placeOf(value)); }
+
+  /// The form of a parameter, or of a gradient's parameter: a pointer that is null if the
+  /// weight is dense. No value if the function does not accept another form.
+  Value sparseFormOf(Value matrix);
 
   /// Elements from one row of an activation to the next.
   int64_t strideOf(Value activation);

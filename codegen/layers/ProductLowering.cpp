@@ -26,6 +26,9 @@ struct KernelProduct : MatrixProduct {
   Value m = {}, n = {}, k = {};
   int64_t lda = 0, ldb = 0, ldc = 0;
   const DescribedEpilogue *epilogue = nullptr;
+  /// Where the form of the weight is, null when the code runs if it is dense. No value:
+  /// the weight is always dense.
+  Value form = {};
 };
 } // namespace
 
@@ -42,6 +45,8 @@ static KernelProduct describe(FunctionLowering &function, Operation *op) {
     product.n = code.i64(widthOf(product.b));
     product.k = function.getTokens(product.a);
   }
+  product.form =
+      function.sparseFormOf(product.isPerRow() ? product.b : product.c);
   // Nothing of what it would be without is in memory.
   if (const DescribedEpilogue *epilogue = function.describedBehind(op)) {
     product.epilogue = epilogue;
@@ -72,6 +77,8 @@ static KernelProduct describeRun(FunctionLowering &function,
     product.k = code.i64(width);
   else
     product.m = code.i64(width);
+  // They are one product if all are dense.
+  product.form = {};
   // A chain adds to what its first one does, in the order of the ops.
   product.accumulator =
       cast<MatrixProductOpInterface>(first).getProduct().accumulator;
@@ -96,12 +103,16 @@ static Value emitEpilogueStruct(FunctionLowering &function,
   return fields.get();
 }
 
-/// Fills a dyna_matmul.
+/// Fills a dyna_matmul, or a dyna_sparse_matmul if the weight has a form.
 static Value emitMatmulStruct(FunctionLowering &function,
                               const KernelProduct &product,
                               const Launch *epilogue) {
   CodeBuilder &code = function.getCode();
-  StructBuilder fields(code, sizeof(dyna_matmul));
+  static_assert(offsetof(dyna_sparse_matmul, product) == 0);
+  StructBuilder fields(code, product.form ? sizeof(dyna_sparse_matmul)
+                                          : sizeof(dyna_matmul));
+  if (product.form)
+    fields.set(offsetof(dyna_sparse_matmul, form), product.form);
   fields.set(offsetof(dyna_matmul, m), product.m);
   fields.set(offsetof(dyna_matmul, n), product.n);
   fields.set(offsetof(dyna_matmul, k), product.k);
@@ -140,9 +151,17 @@ static void callProduct(FunctionLowering &function,
                         const PreparedRows *epilogue) {
   Value fields = emitMatmulStruct(function, product,
                                   epilogue ? &epilogue->launch : nullptr);
-  LLVM::LLVMFuncOp kernel = function.getModule().getMatmul(
-      elementOf(product.a), elementOf(product.c));
-  function.call(kernel, {function.getContext(), fields});
+  ModuleLowering &module = function.getModule();
+  const Type input = elementOf(product.a), output = elementOf(product.c);
+  auto callKernel = [&](LLVM::LLVMFuncOp kernel) {
+    function.call(kernel, {function.getContext(), fields});
+  };
+  if (!product.form)
+    return callKernel(module.getMatmul(input, output));
+  function.choose(
+      function.getCode().isNull(product.form),
+      [&] { callKernel(module.getMatmul(input, output)); },
+      [&] { callKernel(module.getSparseMatmul(input, output)); });
 }
 
 /// Whether each matrix, of the layer's parameters or gradients, begins where
@@ -161,7 +180,7 @@ static Value areNeighbours(FunctionLowering &function,
   return all;
 }
 
-/// The products of a run: as one where their matrices are neighbours.
+/// The products of a run: as one where their matrices are neighbours, and dense.
 static void callRun(FunctionLowering &function, const ProductRun &run,
                     const PreparedRows *epilogue) {
   SmallVector<Operation *> ops = run.ops;
@@ -178,6 +197,9 @@ static void callRun(FunctionLowering &function, const ProductRun &run,
       function.address(matrix);
   }
   Value isOne = areNeighbours(function, run.matrices());
+  for (const KernelProduct &product : apart)
+    if (product.form)
+      isOne = code.bitAnd(isOne, code.isNull(product.form));
   if (joined.epilogue) {
     for (Operation *op : run.ops)
       biases.push_back(function.describedBehind(op)->bias);

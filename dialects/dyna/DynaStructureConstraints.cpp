@@ -426,6 +426,28 @@ LogicalResult FunctionOp::verify() {
   return success();
 }
 
+LogicalResult FunctionOp::verifyRegions() {
+  int64_t last = -1;
+  for (int64_t entry : getSparseParameters()) {
+    // FUNCTION8
+    if (entry <= last)
+      return emitOpError()
+             << "expects 'sparse' to list rising entries, but got " << entry
+             << " behind " << last;
+    BlockArgument argument = findArgument(Memory::Parameter, entry);
+    if (!argument || cast<RankedTensorType>(argument.getType()).getRank() != 2)
+      return emitOpError() << "expects 'sparse' to list matrices among the "
+                              "parameters, but got "
+                           << entry;
+    if (!hasProductsAlone(entry))
+      return emitOpError() << "expects matrix products alone to use parameter "
+                           << entry
+                           << " and its gradient, since 'sparse' lists it";
+    last = entry;
+  }
+  return success();
+}
+
 LogicalResult FunctionOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // FUNCTION2
   auto layer = lookUp<LayerOp>(*this, symbols, getLayerAttr(), "layer");

@@ -302,6 +302,36 @@ static ParseResult parseRole(OpAsmParser &parser, RoleAttr &role) {
   return success();
 }
 
+BlockArgument FunctionOp::findArgument(Memory memory, int64_t index) {
+  for (auto [number, place] :
+       llvm::enumerate(getArgPlaces().getAsRange<PlaceAttr>()))
+    if (place.getMemory() == memory && place.getIndex() == index)
+      return getBody().getArgument(number);
+  return {};
+}
+
+/// Whether products take the value as their matrix, and nothing else uses it. What they
+/// add to it may be added to again, and returned.
+static bool isMatrixAlone(Value value, bool isGradient) {
+  return llvm::all_of(value.getUsers(), [&](Operation *user) {
+    if (isGradient && isa<ReturnOp>(user))
+      return true;
+    auto product = dyn_cast<MatrixProductOpInterface>(user);
+    if (!product || llvm::count(user->getOperands(), value) != 1)
+      return false;
+    const MatrixProduct parts = product.getProduct();
+    return parts.matrix() == value && parts.isPerRow() != isGradient &&
+           (!isGradient || isMatrixAlone(parts.c, true));
+  });
+}
+
+bool FunctionOp::hasProductsAlone(int64_t parameter) {
+  BlockArgument weight = findArgument(Memory::Parameter, parameter);
+  BlockArgument gradient = findArgument(Memory::Gradient, parameter);
+  return (!weight || isMatrixAlone(weight, false)) &&
+         (!gradient || isMatrixAlone(gradient, true));
+}
+
 ParseResult FunctionOp::parse(OpAsmParser &parser, OperationState &result) {
   auto &properties = result.getOrAddProperties<FunctionOp::Properties>();
   SmallVector<OpAsmParser::Argument> arguments;

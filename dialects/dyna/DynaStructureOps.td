@@ -204,6 +204,11 @@ def Dyna_FunctionOp : Dyna_Op<"function", [FunctionOpInterface, IsolatedFromAbov
     - (FUNCTION6) the place `workspace` of the function is in `workspace`, and no argument
       or result lies there: it does not outlive the call.
     - (FUNCTION7) parts of tables (`shard`) are those of a layer that has a mesh.
+    - (FUNCTION8) `sparse` lists rising entries of the array of parameters. Each is a
+      matrix that matrix products alone use, and so is its gradient.
+
+    A weight that `sparse` lists may come in sparse form (`runtime/abi/Sparse.h`): the caller says
+    for each call which form it has. `--dyna-accept-sparse` writes the list.
 
     Example:
 
@@ -223,14 +228,26 @@ def Dyna_FunctionOp : Dyna_Op<"function", [FunctionOpInterface, IsolatedFromAbov
                        Dyna_OptionalAttr<Dyna_PlaceAttr>:$workspace,
                        Dyna_OptionalAttr<StrAttr>:$sym_visibility,
                        Dyna_OptionalAttr<DictArrayAttr>:$arg_attrs,
-                       Dyna_OptionalAttr<DictArrayAttr>:$res_attrs);
+                       Dyna_OptionalAttr<DictArrayAttr>:$res_attrs,
+                       Dyna_OptionalAttr<DenseI64ArrayAttr>:$sparse);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
   let extraClassDeclaration = [{
     ::llvm::ArrayRef<::mlir::Type> getArgumentTypes() { return getFunctionType().getInputs(); }
     ::llvm::ArrayRef<::mlir::Type> getResultTypes() { return getFunctionType().getResults(); }
     ::mlir::Region *getCallableRegion() { return &getBody(); }
+    /// The argument in an entry of an array of the signature; null if there is none.
+    ::mlir::BlockArgument findArgument(Memory memory, int64_t index);
+    /// Returns true if matrix products alone use a parameter and its gradient. True also
+    /// if the function uses neither.
+    bool hasProductsAlone(int64_t parameter);
+    /// Entries of parameters that may come in sparse form; empty: none may.
+    ::llvm::ArrayRef<int64_t> getSparseParameters() {
+      ::std::optional<::mlir::DenseI64ArrayAttr> list = getSparse();
+      return list ? list->asArrayRef() : ::llvm::ArrayRef<int64_t>();
+    }
     PlaceAttr getArgPlace(unsigned index) {
       return ::mlir::cast<PlaceAttr>(getArgPlaces()[index]);
     }

@@ -61,6 +61,19 @@ def JoinProducts : Pass<"dyna-join-products", "::mlir::dyna::FunctionOp"> {
     Statistic<"numProducts", "num-products", "Products in them">];
 }
 
+def AcceptSparse : Pass<"dyna-accept-sparse", "::mlir::ModuleOp"> {
+  let summary = "Lets weights of matrix products come in sparse form.";
+  let description = [{
+    Writes `sparse` onto functions that compute: the matrices among the parameters of the layer that
+    matrix products alone use, in all of its functions. Code generation then asks at each such product which
+    form the weight has, and calls one kernel or the other. Weights of embeddings and heads stay
+    dense. Nothing else changes. CUDA has no such kernels and is refused. Linear in the number of ops.
+  }];
+  let dependentDialects = ["::mlir::dyna::DynaDialect"];
+  let statistics = [
+    Statistic<"numWeights", "num-weights", "Weights of layers that may be sparse">];
+}
+
 def PlanMemory : Pass<"dyna-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Gives every value of the layer functions a place.";
   let description = [{
@@ -89,7 +102,8 @@ def VerifyMemory : Pass<"dyna-verify-memory", "::mlir::ModuleOp"> {
     aligned and within its tier or workspace. The tiers of a layer, and where arguments and
     results lie in them, are those that `dyna-plan-memory` derives from its functions; an op
     writes outside of workspace only what the function returns there; the workspace ends
-    where the last value in it does. Where in it they lie is not asked. Changes nothing.
+    where the last value in it does. Where in it they lie is not asked. The functions of a layer that
+    compute accept the same parameters in sparse form. Changes nothing.
     Per function linear in its values, times how many of them are alive together.
   }];
 }

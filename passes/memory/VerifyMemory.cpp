@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dyna/Requirements.h"
+#include "passes/memory/AcceptSparse.h"
 #include "passes/memory/MemoryPlan.h"
 #include "passes/memory/Passes.h"
 #include "passes/memory/ProductRuns.h"
@@ -528,6 +529,26 @@ LogicalResult checkTiers(LayerOp layer, ArrayRef<FunctionOp> functions) {
          << tiers << ", which is what its functions keep, but got " << stated;
 }
 
+/// Callers pass one list of forms to all functions of a layer.
+LogicalResult checkSparse(ArrayRef<FunctionOp> functions) {
+  FunctionOp first;
+  for (FunctionOp function : functions) {
+    if (!computesLayer(function.getRole())) {
+      if (function.getSparseParameters().empty())
+        continue;
+      return function.emitOpError("accepts sparse weights, but has no matrix "
+                                  "products");
+    }
+    if (!first)
+      first = function;
+    if (function.getSparseParameters() != first.getSparseParameters())
+      return function.emitOpError("expects 'sparse' to list the parameters "
+                                  "that it lists in @")
+             << first.getSymName() << ", a function of the same layer";
+  }
+  return success();
+}
+
 } // namespace
 
 LogicalResult mlir::dyna::verifyMemory(ModuleOp module) {
@@ -539,7 +560,7 @@ LogicalResult mlir::dyna::verifyMemory(ModuleOp module) {
     for (FunctionOp function : functions)
       if (failed(FunctionVerifier(function, layer).run()))
         return failure();
-    if (failed(checkTiers(layer, functions)))
+    if (failed(checkTiers(layer, functions)) || failed(checkSparse(functions)))
       return failure();
   }
   return success();

@@ -446,6 +446,10 @@ LogicalResult ManifestBuilder::setKind(plan::LayerKind *kind, LayerOp layer) {
     if (failed(setFlops(role, function)))
       return failure();
     ExchangeList(function, role);
+    // Functions that compute have one list (dyna-verify-memory).
+    if (function.getRole() == Role::Forward)
+      for (int64_t slot : function.getSparseParameters())
+        kind->add_sparse_parameters(static_cast<int32_t>(slot));
   }
   FailureOr<KeyStore> store = KeyStore::create(module, layer.getSymName());
   if (failed(store))

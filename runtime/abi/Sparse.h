@@ -89,15 +89,15 @@ typedef struct dyna_sparse_gradient {
   int32_t reserved;
 } dyna_sparse_gradient;
 
-/// The sparse form of a weight, or of a rank's box of it: its index and the survivors'
-/// values, in the compute type and the order of the index by rows.
+/// The sparse form of a weight, or of a rank's box of it: its index, and the values of
+/// survivors. Values have the compute type, and the order of the index by rows.
 ///
 /// Layer functions compiled with `dynac --sparse` accept it for the parameters that the
-/// manifest lists (`sparse_parameters`). If their kind lists any, `params` of evaluate,
-/// forward, recompute and backward has two entries for each parameter: first
-/// the dense tensors of all parameters, then their forms. `data` of a form points to a
-/// dyna_sparse_form, or is null: this weight is dense. Products with a form do not read
-/// the dense weight, and write its gradient at survivors alone.
+/// manifest lists (`sparse_parameters`). Of such a kind `params` of evaluate, forward,
+/// recompute and backward has two entries for each parameter. The dense tensors of all
+/// parameters come first, and their forms follow. `data` of a form points to a
+/// dyna_sparse_form, or is null if this weight is dense. Products with a form do not
+/// read the dense weight, and write its gradient at survivors alone.
 typedef struct dyna_sparse_form {
   dyna_sparse_weight weight;
   void *values; ///< [survivors]

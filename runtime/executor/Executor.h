@@ -52,6 +52,9 @@ struct ExecutorOptions {
   bool (*stops)() = nullptr;
   /// Records slices if not null; must outlive the executor.
   TraceRecorder *trace = nullptr;
+  /// The share of zeros from which a pruned weight is computed in sparse form, if its
+  /// layers accept that; 0: by its type (sparseCrossing).
+  double sparseFrom = 0;
   /// This rank's end of the wires of devices, and what hosts agree by. Both are null
   /// for the only rank, and must outlive the executor.
   Transport *transport = nullptr;

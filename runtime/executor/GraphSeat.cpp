@@ -4,6 +4,7 @@
 
 #include "runtime/executor/GraphSeat.h"
 
+#include "runtime/abi/Kernels.h"
 #include "runtime/plan/graph/ValuesAtHome.h"
 
 namespace dyna {
@@ -13,7 +14,8 @@ GraphSeat::GraphSeat(const ExecutableGraph &graph, Persistent persistent,
     : graph_(graph), view_(graph.rankView(machine.rank())),
       persistent_(persistent), machine_(machine),
       layout_(persistentLayout(view_, persistent, begin)),
-      groups_(DYNA_GROUP_COUNT, dyna_group{1, 0, nullptr}) {}
+      groups_(DYNA_GROUP_COUNT, dyna_group{1, 0, nullptr}),
+      forms_(view_.parameters()) {}
 
 GraphSeat::GraphSeat(const ExecutableGraph &graph, Persistent persistent,
                      RankMachine &machine, const GraphSeat &home)
@@ -21,7 +23,8 @@ GraphSeat::GraphSeat(const ExecutableGraph &graph, Persistent persistent,
       persistent_(persistent), machine_(machine), home_(&home),
       rowsAtHome_(rowsAtHome(home.graph(), graph)[machine.rank()]),
       layout_(persistentLayout(view_, persistent, 0, rowsAtHome_)),
-      groups_(DYNA_GROUP_COUNT, dyna_group{1, 0, nullptr}) {}
+      groups_(DYNA_GROUP_COUNT, dyna_group{1, 0, nullptr}),
+      forms_(view_.parameters()) {}
 
 Status GraphSeat::connect(SharedGroups &groups) {
   if (graph_.ranks() == 1)
@@ -228,6 +231,9 @@ std::vector<dyna_tensor> GraphSeat::values(int layer) const {
   std::vector<dyna_tensor> tensors;
   for (int p : view_.layer(layer).parameters())
     tensors.push_back(tensorOf(p, valuePart(model(), p)));
+  if (view_.kind(layer).sparse_parameters_size() > 0)
+    for (int p : view_.layer(layer).parameters())
+      tensors.push_back({const_cast<dyna_sparse_form *>(forms_.find(p)), 0});
   return tensors;
 }
 
@@ -250,6 +256,29 @@ std::vector<dyna_tensor> GraphSeat::updatedGradients(int layer,
                            : dyna_tensor{nullptr, 0});
   }
   return tensors;
+}
+
+//===----------------------------------------------------------------------===//
+// Forms of weights
+//===----------------------------------------------------------------------===//
+
+Status GraphSeat::chooseForm(int parameter, const uint8_t *mask,
+                             double sparseFrom) {
+  const ParameterPart part = valuePart(model(), parameter);
+  const MaskedBox box = {view_.rows(parameter), view_.rowElements(parameter),
+                         mask, partElementBytes(model(), parameter, part)};
+  return forms_.choose(parameter, box, sparseFrom);
+}
+
+Status GraphSeat::takeSparseValues(int parameter) {
+  const dyna_sparse_form *form = forms_.find(parameter);
+  if (!form)
+    return Status::ok();
+  const ParameterPart part = valuePart(model(), parameter);
+  const dyna_sparse_values take = {form, tensorOf(parameter, part).data,
+                                   view_.rowElements(parameter),
+                                   partElementBytes(model(), parameter, part)};
+  return machine_.outcome(dyna_take_sparse_values(&machine_.context(), &take));
 }
 
 } // namespace dyna

@@ -16,6 +16,7 @@
 
 #include "runtime/executor/RankExchange.h"
 #include "runtime/executor/RankMachine.h"
+#include "runtime/executor/WeightForms.h"
 #include "runtime/plan/graph/ExecutableGraph.h"
 #include "runtime/plan/graph/PersistentLayout.h"
 
@@ -102,10 +103,22 @@ public:
   int64_t updatedPlace(int parameter, ParameterPart part) const;
   /// The rows that this rank updates.
   dyna_tensor updatedRows(int parameter, ParameterPart part) const;
+  /// What functions that compute a layer read. Behind the tensors follow the forms of the
+  /// weights, if the layer accepts sparse ones (runtime/abi/Sparse.h).
   std::vector<dyna_tensor> values(int layer) const;
   std::vector<dyna_tensor> gradients(int layer) const;
   /// Those that this rank updates (or counts in the norm), rows as it does.
   std::vector<dyna_tensor> updatedGradients(int layer, bool countedOnly) const;
+
+  /// In which forms products take weights. All weights of a new seat are dense.
+  WeightForms &forms() { return forms_; }
+  const WeightForms &forms() const { return forms_; }
+  /// Chooses the form of a weight. `mask` has a byte for each element that layer
+  /// functions read on this rank, whoever updates them.
+  Status chooseForm(int parameter, const uint8_t *mask, double sparseFrom);
+  /// Copies the values of a weight that has a sparse form from the dense weight. Does
+  /// nothing for other weights. In the order of the stream.
+  Status takeSparseValues(int parameter);
 
 private:
   int64_t rowBytes(int parameter, ParameterPart part) const;
@@ -128,6 +141,7 @@ private:
   int64_t valuesBegin_ = 0, gradientsBegin_ = 0;
   std::unique_ptr<RankExchange> exchange_;
   std::vector<dyna_group> groups_;
+  WeightForms forms_;
 };
 
 } // namespace dyna

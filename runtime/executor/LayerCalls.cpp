@@ -126,6 +126,18 @@ static Status call(Run &run, const Instruction &i,
   return run.seat.exchange() ? checkExchanges(run, i, before) : Status::ok();
 }
 
+/// What a function that computes the layer reads. Weights in sparse form get the values
+/// of the phase before it uses them first: then they were updated and gathered.
+static StatusOr<std::vector<dyna_tensor>> valuesOf(Run &run, int layer) {
+  for (int p : run.view().layer(layer).parameters()) {
+    if (run.hasValues[p])
+      continue;
+    DYNA_RETURN_IF_ERROR(run.seat.takeSparseValues(p));
+    run.hasValues[p] = true;
+  }
+  return run.seat.values(layer);
+}
+
 //===----------------------------------------------------------------------===//
 // Instructions
 //===----------------------------------------------------------------------===//
@@ -170,7 +182,8 @@ static Status callForward(Run &run, const Instruction &i) {
   std::vector<dyna_tensor> grads;
   if (writes(i.op, ParameterUse::UsedGradients))
     grads = run.seat.gradients(i.layer);
-  return call(run, i, run.seat.values(i.layer), grads, in, out);
+  DYNA_ASSIGN_OR_RETURN(const auto values, valuesOf(run, i.layer));
+  return call(run, i, values, grads, in, out);
 }
 
 static Status callBackward(Run &run, const Instruction &i) {
@@ -191,7 +204,13 @@ static Status callBackward(Run &run, const Instruction &i) {
   std::vector<dyna_tensor> grads;
   if (writes(i.op, ParameterUse::UsedGradients))
     grads = run.seat.gradients(i.layer);
-  return call(run, i, run.seat.values(i.layer), grads, in, out);
+  DYNA_ASSIGN_OR_RETURN(const auto values, valuesOf(run, i.layer));
+  return call(run, i, values, grads, in, out);
+}
+
+static Status callRecompute(Run &run, const Instruction &i) {
+  DYNA_ASSIGN_OR_RETURN(const auto values, valuesOf(run, i.layer));
+  return call(run, i, values, {}, {}, {});
 }
 
 /// Backward of the slices adds up from zero.
@@ -291,7 +310,7 @@ Status execute(Run &run, const Instruction &i) {
   case Instruction::EVALUATE:
     return callForward(run, i);
   case Instruction::RECOMPUTE:
-    return call(run, i, run.seat.values(i.layer), {}, {}, {});
+    return callRecompute(run, i);
   case Instruction::BACKWARD:
   case Instruction::BACKWARD_INPUT:
   case Instruction::BACKWARD_WEIGHT:

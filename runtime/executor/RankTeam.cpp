@@ -23,7 +23,7 @@ StatusOr<std::unique_ptr<RankTeam>>
 RankTeam::create(const std::vector<GraphUse> &graphs,
                  const dyna_variant &variant, std::vector<RankResources> ranks,
                  const ExecutorOptions &options) {
-  std::unique_ptr<RankTeam> team(new RankTeam(graphs));
+  std::unique_ptr<RankTeam> team(new RankTeam(graphs, options.sparseFrom));
   for (RankResources &own : ranks)
     team->ranks_.push_back({std::move(own), nullptr, nullptr});
   DYNA_RETURN_IF_ERROR(team->onAllRanks([&](Rank &rank) {
@@ -172,9 +172,10 @@ Status RankTeam::replace(const Replacement &to) {
     status = any({false}).status();
   for (Rank &rank : ranks_)
     rank.executor->endReplacement(status.isOk());
-  if (status.isOk())
-    graphs_ = to.graphs;
-  return status;
+  if (!status.isOk())
+    return status;
+  graphs_ = to.graphs;
+  return chooseForms();
 }
 
 Status RankTeam::prune(const PruneOrder &order, PruneResult &result) {
@@ -186,6 +187,13 @@ Status RankTeam::prune(const PruneOrder &order, PruneResult &result) {
   result = results.front();
   for (const PruneResult &one : results)
     result.seconds = std::max(result.seconds, one.seconds);
+  if (!result.refusal.empty())
+    return Status::ok();
+  const auto begin = std::chrono::steady_clock::now();
+  DYNA_RETURN_IF_ERROR(chooseForms());
+  result.seconds +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+          .count();
   return Status::ok();
 }
 
@@ -451,6 +459,49 @@ Status RankTeam::writeRows(int parameter, ParameterPart part, RowRange rows,
                                                       bytes);
   };
   return carry(transfers, size, take, give);
+}
+
+//===----------------------------------------------------------------------===//
+// Forms of weights
+//===----------------------------------------------------------------------===//
+
+Status RankTeam::chooseForms() {
+  for (int p = 0; p < model().parameters(); ++p)
+    if (model().hasMask(p) && model().acceptsSparse(p))
+      DYNA_RETURN_IF_ERROR(chooseForm(
+          p, sparseFrom_ > 0 ? sparseFrom_
+                             : sparseCrossing(model().computeType(p))));
+  return Status::ok();
+}
+
+Status RankTeam::chooseForm(int parameter, double sparseFrom) {
+  const std::vector<RankBox> whole = graph().boxes(parameter);
+  // Under ZeRO a rank has masks of the rows that it updates, and reads all.
+  DYNA_ASSIGN_OR_RETURN(auto transfers,
+                        planMove(graph().currentBoxes(parameter), whole));
+  std::vector<Box> boxes(ranks_.size());
+  std::vector<std::vector<uint8_t>> masks(ranks_.size());
+  for (const RankBox &one : whole)
+    if (Rank *rank = findLocal(one.rank)) {
+      const size_t local = rank - ranks_.data();
+      boxes[local] = one.box;
+      masks[local].resize(static_cast<size_t>(one.box.volume()));
+    }
+  auto give = [&](int rank, const Box &box, const void *bytes) {
+    const size_t local = findLocal(rank) - ranks_.data();
+    copyRows(bytes, box.size[1],
+             masks[local].data() + offsetIn(boxes[local], box),
+             boxes[local].size[1], box.size[0], box.size[1]);
+    return Status::ok();
+  };
+  DYNA_RETURN_IF_ERROR(
+      carry(transfers, 1, takeFromHome(parameter, ParameterPart::Mask), give));
+  return onAllRanks([&](Rank &rank) {
+    const std::vector<uint8_t> &mask = masks[&rank - ranks_.data()];
+    return mask.empty() ? Status::ok()
+                        : rank.executor->seat().chooseForm(
+                              parameter, mask.data(), sparseFrom);
+  });
 }
 
 int64_t RankTeam::arenaBytes() const {

@@ -82,8 +82,12 @@ public:
   /// but the present graphs have all their state.
   Status replace(const Replacement &to);
   /// Prunes weights on all ranks between two steps, when none is in flight. All processes
-  /// call it.
+  /// call it. Then `chooseForms`.
   Status prune(const PruneOrder &order, PruneResult &result);
+  /// Chooses the form of each weight with a mask by its zeros on each rank, for home. Masks
+  /// come from the ranks that update their rows. All processes call it; `prune` and
+  /// `replace` do. To be called when masks were written by others.
+  Status chooseForms();
   /// Times that the graphs were replaced, of which traces tell.
   int64_t version() const { return ranks_.front().executor->version(); }
   void setVersion(int64_t version);
@@ -143,7 +147,8 @@ private:
   Status runAll(const std::function<Status(Executor &, StepResult &)> &body,
                 StepResult &result);
 
-  RankTeam(std::vector<GraphUse> graphs) : graphs_(std::move(graphs)) {}
+  RankTeam(std::vector<GraphUse> graphs, double sparseFrom)
+      : graphs_(std::move(graphs)), sparseFrom_(sparseFrom) {}
   /// Runs on every rank of this process at once; the first failure that is not
   /// another rank's.
   Status onAllRanks(const std::function<Status(Rank &)> &body);
@@ -153,10 +158,13 @@ private:
                const Take &take, const Give &give);
   /// Reads boxes of home's tensors.
   Take takeFromHome(int parameter, ParameterPart part);
+  /// Chooses the form of one weight.
+  Status chooseForm(int parameter, double sparseFrom);
   /// Bytes of an element as the whole tensor has it; gradients may lie narrower.
   int64_t logicalBytes(int parameter, ParameterPart part) const;
 
   std::vector<GraphUse> graphs_;
+  double sparseFrom_; ///< of ExecutorOptions
   std::vector<Rank> ranks_;
   std::vector<StepResult> results_; ///< of the last run, by local rank
 };

@@ -30,7 +30,8 @@ struct Run {
         program(plan.ranks[machine.rank()]), samples(verified.samples),
         miniBatch(miniBatch), scalars(scalars), result(result),
         blocks(seat.view(), plan, program), staging(plan.microBatchCount()),
-        segments(plan.microBatchCount()), isMasked(seat.view().layers()) {}
+        segments(plan.microBatchCount()), isMasked(seat.view().layers()),
+        hasValues(seat.view().parameters()) {}
 
   const RankView &view() const { return seat.view(); }
 
@@ -65,6 +66,8 @@ struct Run {
   bool hasNorm = false;
   /// Layers whose gradients have zeros where weights are pruned.
   std::vector<bool> isMasked;
+  /// Parameters whose sparse values are those of this phase.
+  std::vector<bool> hasValues;
   bool isScaled = false; ///< the device works out the factor of clipping
   /// The last call of a micro-batch: its number and direction.
   int lastMicroBatch = -1;

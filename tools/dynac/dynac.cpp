@@ -95,6 +95,10 @@ struct Flags {
   cl::opt<std::string> matmul{
       "matmul", cl::desc("Matrix products: library (oneDNN) or generated"),
       cl::init("library"), cl::cat(category)};
+  cl::opt<bool> sparse{
+      "sparse",
+      cl::desc("Compile layers that also accept sparse weights, for --prune"),
+      cl::cat(category)};
   cl::opt<unsigned> level{"O", cl::desc("Optimisation level 0 to 3"),
                           cl::Prefix, cl::init(2), cl::cat(category)};
   cl::opt<std::string> linker{"linker", cl::desc("Compiler driver that links"),
@@ -155,6 +159,7 @@ struct Flags {
     options.timePasses = timePasses;
     options.link.libraries.assign(with.begin(), with.end());
     options.target = target;
+    options.sparse = sparse;
     options.architectures = arch;
     options.instructionSets.assign(isas.begin(), isas.end());
     options.matmul = matmul;

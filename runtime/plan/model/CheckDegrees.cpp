@@ -148,6 +148,11 @@ Status checkLocalKind(const plan::LayerKind &whole, const plan::LayerKind &kind,
     DYNA_RETURN_IF_ERROR(
         checkBorder(whole.outputs(i), kind.outputs(i), degree.sp(), where));
   DYNA_RETURN_IF_ERROR(checkInputTier(kind, inputOf(kind), degree.tp(), where));
+  if (!std::equal(
+          kind.sparse_parameters().begin(), kind.sparse_parameters().end(),
+          whole.sparse_parameters().begin(), whole.sparse_parameters().end()))
+    return bad(where + " accepts other parameters in sparse form than '" +
+               whole.name() + "'");
   for (int role = 0; role < DYNA_ROLE_COUNT; ++role)
     if (kind.roles(role).present() != whole.roles(role).present())
       return bad(where + " has other roles than '" + whole.name() + "'");

@@ -238,6 +238,23 @@ static Status checkExchanges(const plan::LayerKind::Role &role,
   return Status::ok();
 }
 
+/// Matrices, each once and in their order.
+static Status checkSparseParameters(const plan::LayerKind &kind,
+                                    const std::string &where) {
+  int last = -1;
+  for (int slot : kind.sparse_parameters()) {
+    if (slot <= last || slot >= kind.parameters_size())
+      return bad(formatText("%s: sparse parameter %d behind %d, of %d: expects "
+                            "rising numbers of parameters",
+                            where, slot, last, kind.parameters_size()));
+    if (kind.parameters(slot).shape_size() != 2)
+      return bad(
+          formatText("%s: sparse parameter %d is no matrix", where, slot));
+    last = slot;
+  }
+  return Status::ok();
+}
+
 Status manifest_checks::checkKind(const plan::LayerKind &kind,
                                   plan::ElementType master) {
   std::string where = "layer kind '" + kind.name() + "'";
@@ -295,7 +312,7 @@ Status manifest_checks::checkKind(const plan::LayerKind &kind,
   if (kind.target_table() < 0 || kind.target_table() > kind.parameters_size())
     return bad(formatText("%s: target table %d of %d parameters", where,
                           kind.target_table(), kind.parameters_size()));
-  return Status::ok();
+  return checkSparseParameters(kind, where);
 }
 
 bool manifest_checks::sameSpec(const plan::TensorSpec &a,

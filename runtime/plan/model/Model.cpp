@@ -6,6 +6,7 @@
 
 #include <google/protobuf/stubs/logging.h>
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
 
@@ -19,10 +20,27 @@ uint64_t manifestHash(const plan::Manifest &manifest) {
   hashed.clear_strategies();
   hashed.clear_ranges();
   hashed.clear_target();
+  for (plan::LayerKind &kind : *hashed.mutable_kinds())
+    kind.clear_sparse_parameters();
+  for (plan::TensorDegree &degree : *hashed.mutable_degrees())
+    for (plan::LayerKind &kind : *degree.mutable_kinds())
+      kind.clear_sparse_parameters();
   uint64_t hash = UINT64_C(0xCBF29CE484222325);
   for (unsigned char byte : hashed.SerializeAsString())
     hash = (hash ^ byte) * UINT64_C(0x100000001B3);
   return hash;
+}
+
+bool Model::acceptsSparse(int parameter) const {
+  for (int l = 0; l < layers(); ++l) {
+    const auto &used = layer(l).parameters();
+    const auto &accepted = kind(l).sparse_parameters();
+    for (int slot = 0; slot < used.size(); ++slot)
+      if (used.Get(slot) == parameter &&
+          std::find(accepted.begin(), accepted.end(), slot) == accepted.end())
+        return false;
+  }
+  return true;
 }
 
 StatusOr<Model> Model::create(plan::Manifest manifest) {

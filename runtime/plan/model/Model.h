@@ -109,6 +109,9 @@ public:
   bool hasMask(int parameter) const {
     return !masked_.empty() && masked_[parameter];
   }
+  /// Returns true if all layers that use the parameter accept it in sparse form
+  /// (runtime/abi/Sparse.h).
+  bool acceptsSparse(int parameter) const;
   /// Gives masks to these parameters, by their numbers, and to no others. The memory of
   /// ranks counts them, so graphs are made afterwards.
   void setMasks(std::vector<bool> masked) { masked_ = std::move(masked); }

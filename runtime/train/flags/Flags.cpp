@@ -267,6 +267,11 @@ std::vector<Flag> optimizerFlags() {
            "params=*.mlp.*+*.attn.*, scope=layer (default: global); from=N "
            "alone prunes once",
            &O::prune, Stored::Numbers),
+      real("Optimizer", "sparse-from",
+           "compute a pruned weight in sparse form once this share of a rank's "
+           "part is zero; 1: only if all of it is (default: by the compute "
+           "type). For binaries of dynac --sparse",
+           &O::sparseFrom, 0, 1),
   };
 }
 

@@ -72,7 +72,8 @@ struct TrainOptions : PlanningValues {
   double clip = 1;
   bool noGradientNorm = false;
   int64_t skipNonfinite = 0;
-  std::string prune; ///< see PruneFlag.h; empty: nothing is pruned
+  std::string prune;     ///< see PruneFlag.h; empty: nothing is pruned
+  double sparseFrom = 0; ///< share of zeros; 0: by the compute type
 
   // Files.
   std::string metrics;

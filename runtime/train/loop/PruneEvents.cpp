@@ -11,15 +11,36 @@
 
 namespace dyna {
 
-Status setMasks(Model &model, const TrainOptions &options) {
-  if (options.prune.empty())
+/// Returns how many parameters have masks and may come in sparse form.
+static int acceptedBy(const Model &model) {
+  int accepted = 0;
+  for (int p = 0; p < model.parameters(); ++p)
+    accepted += model.hasMask(p) && model.acceptsSparse(p);
+  return accepted;
+}
+
+static Status checkSparse(const Model &model, const TrainOptions &options) {
+  if (options.sparseFrom == 0 || acceptedBy(model) > 0)
     return Status::ok();
+  return Status::invalidArgument(
+      "--sparse-from is about weights in sparse form, and this binary computes "
+      "pruned weights as dense ones: compile it with dynac --sparse, or leave "
+      "out --sparse-from");
+}
+
+Status setMasks(Model &model, const TrainOptions &options) {
+  if (options.prune.empty()) {
+    if (options.sparseFrom == 0)
+      return Status::ok();
+    return Status::invalidArgument("--sparse-from is about weights that "
+                                   "--prune prunes: give both, or none");
+  }
   DYNA_ASSIGN_OR_RETURN(const PruneFlag flag, parsePruneFlag(options.prune));
   auto masked = prunedParameters(model, flag.parameters);
   if (!masked.isOk())
     return Status(masked.status().code(), "--" + masked.status().message());
   model.setMasks(std::move(*masked));
-  return Status::ok();
+  return checkSparse(model, options);
 }
 
 PruneEvents::PruneEvents(const TrainOptions &options, const Model &model,
@@ -30,6 +51,10 @@ PruneEvents::PruneEvents(const TrainOptions &options, const Model &model,
       ++parameters_;
       weights_ += model.elements(p);
     }
+  accepted_ = acceptedBy(model);
+  sparseFrom_ = options.sparseFrom > 0
+                    ? options.sparseFrom
+                    : sparseCrossing(model.manifest().compute_type());
   if (options.prune.empty())
     return;
   if (auto flag = parsePruneFlag(options.prune); flag.isOk())
@@ -51,7 +76,18 @@ Status PruneEvents::prune(RankTeam &ranks, int64_t step) {
   lastSeconds_ = result.seconds;
   seconds_ += result.seconds;
   ++events_;
+  countForms(ranks);
   return Status::ok();
+}
+
+void PruneEvents::countForms(RankTeam &ranks) {
+  sparse_ = 0;
+  formBytes_ = 0;
+  if (!ranks.executor(0).hasPlace())
+    return;
+  const WeightForms &forms = ranks.executor(0).seat().forms();
+  sparse_ = forms.count();
+  formBytes_ = forms.bytes();
 }
 
 void PruneEvents::addTo(StepMetrics &metrics) const {
@@ -68,10 +104,16 @@ std::vector<std::string> PruneEvents::describeStart(int64_t steps) const {
   std::vector<std::string> lines;
   if (!isOn())
     return lines;
-  lines.push_back(formatText(
-      "--prune: %s weights of %s are masked: those that are pruned stay "
-      "zero, and products are computed as for dense weights",
-      groupDigits(weights_), countOf(parameters_, "parameter")));
+  const std::string masked = formatText(
+      "--prune: %s weights of %s are masked: those that are pruned stay zero, ",
+      groupDigits(weights_), countOf(parameters_, "parameter"));
+  lines.push_back(
+      accepted_ > 0
+          ? masked + formatText("and products with %d of the parameters skip "
+                                "them once %g %% of a rank's part are zero",
+                                accepted_, 100 * sparseFrom_)
+          : masked + "and products are computed as for dense weights "
+                     "(dynac --sparse compiles others)");
   if (flag_->schedule.until > steps)
     lines.push_back(formatText(
         "--prune: the last event is at step %d, but the run ends with step %d",
@@ -84,7 +126,13 @@ std::string PruneEvents::describeEvent() const {
                     "survive; %.1f ms",
                     lastStep_ + 1, 100 * pruned_.sparsity,
                     groupDigits(pruned_.weights),
-                    groupDigits(pruned_.survivors), 1e3 * lastSeconds_);
+                    groupDigits(pruned_.survivors), 1e3 * lastSeconds_) +
+         (accepted_ == 0
+              ? ""
+              : formatText("; %d of %d parameters are in sparse form on the "
+                           "first rank, %.1f MB",
+                           sparse_, accepted_,
+                           1e-6 * static_cast<double>(formBytes_)));
 }
 
 std::string PruneEvents::describeEnd() const {

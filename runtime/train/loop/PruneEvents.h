@@ -24,7 +24,8 @@ namespace dyna {
 struct StepMetrics;
 
 /// Gives masks to the parameters that --prune names; does nothing without the flag.
-/// Called before graphs are made.
+/// Called before graphs are made. Fails if --sparse-from is given and no layer accepts
+/// sparse weights.
 Status setMasks(Model &model, const TrainOptions &options);
 
 class PruneEvents {
@@ -53,8 +54,15 @@ public:
   std::string describeEnd() const;
 
 private:
+  /// Notes which forms the weights of the first rank have.
+  void countForms(RankTeam &ranks);
+
   std::optional<PruneFlag> flag_;
   int64_t parameters_ = 0, weights_ = 0; ///< those with masks
+  int accepted_ = 0; ///< of these, parameters that may have a sparse form
+  double sparseFrom_ = 0;
+  int sparse_ = 0; ///< parameters in sparse form, of the first rank here
+  int64_t formBytes_ = 0;
   PrunedSoFar pruned_;
   int64_t lastStep_ = -1; ///< before which weights were last pruned, from 0
   double lastSeconds_ = 0;

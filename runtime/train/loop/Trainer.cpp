@@ -182,6 +182,7 @@ Status Trainer::setParameters() {
     DYNA_RETURN_IF_ERROR(loadParameters(resumed_->checkpoint));
     DYNA_RETURN_IF_ERROR(loadOptimizer(resumed_->checkpoint, ranks));
     DYNA_RETURN_IF_ERROR(loadMasks(resumed_->checkpoint, ranks));
+    DYNA_RETURN_IF_ERROR(ranks.chooseForms());
     DYNA_RETURN_IF_ERROR(seekData());
     for (const std::string &warning : session_.writesFiles()
                                           ? resumed_->warnings

@@ -328,6 +328,7 @@ Status makeRanks(Session &session, std::vector<RankResources> &ranks,
     rank.trace = session.traces.back().get();
   }
   ExecutorOptions executor;
+  executor.sparseFrom = options.sparseFrom;
   executor.seed = static_cast<uint64_t>(options.seed);
   executor.checkMemory = options.checkMemory;
   executor.patience = std::chrono::seconds(options.timeout);

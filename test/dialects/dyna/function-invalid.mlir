@@ -125,6 +125,67 @@ dyna.function @f of @look as forward(%w: tensor<257x8xf32> in <parameter>, %ids:
 
 // -----
 
+// FUNCTION8: entries that do not rise.
+dyna.layer @two[%w: tensor<96x96xf32>](%x: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  %y = dyna.linear %x, %w : tensor<?x96xf32>, tensor<96x96xf32>
+  dyna.return %y : tensor<?x96xf32>
+}
+// expected-error @+1 {{expects 'sparse' to list rising entries, but got 0 behind 0}}
+dyna.function @f of @two as forward(%w: tensor<96x96xf32> in <parameter>, %x: tensor<?x96xf32> in <input>) -> (tensor<?x96xf32> in <output>) attributes {sparse = array<i64: 0, 0>} {
+  %y = dyna.linear %x, %w : tensor<?x96xf32>, tensor<96x96xf32>
+  dyna.return %y : tensor<?x96xf32>
+}
+
+// -----
+
+// FUNCTION8: a vector.
+dyna.layer @scale[%g: tensor<96xf32>](%x: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  dyna.return %x : tensor<?x96xf32>
+}
+// expected-error @+1 {{expects 'sparse' to list matrices among the parameters, but got 0}}
+dyna.function @f of @scale as forward(%g: tensor<96xf32> in <parameter>, %x: tensor<?x96xf32> in <input>) -> (tensor<?x96xf32> in <output>) attributes {sparse = array<i64: 0>} {
+  dyna.return %x : tensor<?x96xf32>
+}
+
+// -----
+
+// FUNCTION8: a parameter that there is not.
+dyna.layer @scale[%g: tensor<96xf32>](%x: tensor<?x96xf32>) -> tensor<?x96xf32> {
+  dyna.return %x : tensor<?x96xf32>
+}
+// expected-error @+1 {{expects 'sparse' to list matrices among the parameters, but got 7}}
+dyna.function @f of @scale as forward(%g: tensor<96xf32> in <parameter>, %x: tensor<?x96xf32> in <input>) -> (tensor<?x96xf32> in <output>) attributes {sparse = array<i64: 7>} {
+  dyna.return %x : tensor<?x96xf32>
+}
+
+// -----
+
+// FUNCTION8: a table that an embedding reads.
+dyna.layer @look[%w: tensor<257x8xf32>](%ids: tensor<?xi32>) -> tensor<?x8xf32> {
+  %y = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x8xf32>
+  dyna.return %y : tensor<?x8xf32>
+}
+// expected-error @+1 {{expects matrix products alone to use parameter 0 and its gradient, since 'sparse' lists it}}
+dyna.function @f of @look as forward(%w: tensor<257x8xf32> in <parameter>, %ids: tensor<?xi32> in <input>) -> (tensor<?x8xf32> in <output>) attributes {sparse = array<i64: 0>} {
+  %y = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x8xf32>
+  dyna.return %y : tensor<?x8xf32>
+}
+
+// -----
+
+// FUNCTION8: the gradient of an embedding, too.
+dyna.layer @look[%w: tensor<257x8xf32>](%ids: tensor<?xi32>) -> tensor<?x8xf32> {
+  %y = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x8xf32>
+  dyna.return %y : tensor<?x8xf32>
+}
+// expected-error @+1 {{expects matrix products alone to use parameter 0 and its gradient, since 'sparse' lists it}}
+dyna.function @f of @look as backward_weight(%w: tensor<257x8xf32> in <parameter>, %d_w: tensor<257x8xf32> in <gradient>, %ids: tensor<?xi32> in <saved_input>, %dy: tensor<?x8xf32> in <deferred>) -> (tensor<257x8xf32> in <gradient>) attributes {sparse = array<i64: 0>} {
+  %0 = dyna.embedding_grad %dy, %ids, %d_w : tensor<?x8xf32>, tensor<?xi32>, tensor<257x8xf32>
+  dyna.return %0 : tensor<257x8xf32>
+}
+
+// -----
+
 // Syntax: an unknown role.
 // expected-error @+1 {{expects a role such as 'forward' or 'backward', but got 'sideways'}}
 dyna.function @f of @scale as sideways(%g: tensor<96xf32> in <parameter>, %x: tensor<?x96xf32> in <input>) -> (tensor<?x96xf32> in <output>) {

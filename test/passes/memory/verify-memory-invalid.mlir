@@ -317,3 +317,28 @@ dyna.function @none of @l as evaluate(%x: tensor<?x64xf32> in <input>, %w: tenso
   %y = dyna.linear %x, %w {places = [#dyna.place<output>]} : tensor<?x64xf32>, tensor<64x64xf32>
   dyna.return %y : tensor<?x64xf32>
 }
+
+// -----
+
+dyna.layer @l[%w: tensor<64x64xf32>](%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  dyna.return %x : tensor<?x64xf32>
+}
+dyna.function @sparse of @l as evaluate(%w: tensor<64x64xf32> in <parameter>, %x: tensor<?x64xf32> in <input>) -> (tensor<?x64xf32> in <output>) attributes {sparse = array<i64: 0>} {
+  %y = dyna.linear %x, %w {places = [#dyna.place<output>]} : tensor<?x64xf32>, tensor<64x64xf32>
+  dyna.return %y : tensor<?x64xf32>
+}
+// expected-error @+1 {{expects 'sparse' to list the parameters that it lists in @sparse, a function of the same layer}}
+dyna.function @dense of @l as forward(%w: tensor<64x64xf32> in <parameter>, %x: tensor<?x64xf32> in <input>) -> (tensor<?x64xf32> in <output>) {
+  %y = dyna.linear %x, %w {places = [#dyna.place<output>]} : tensor<?x64xf32>, tensor<64x64xf32>
+  dyna.return %y : tensor<?x64xf32>
+}
+
+// -----
+
+dyna.layer @l[%w: tensor<64x64xf32>](%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  dyna.return %x : tensor<?x64xf32>
+}
+// expected-error @+1 {{accepts sparse weights, but has no matrix products}}
+dyna.function @update of @l as update(%w: tensor<64x64xf32> in <parameter>) attributes {sparse = array<i64: 0>} {
+  dyna.return
+}

@@ -113,6 +113,8 @@ const BadDegrees badDegrees[] = {
     {"bytes per token, its input needs",
      [](auto &m) { block(m)->mutable_tiers(DYNA_TIER_INPUT)->set_tq(8); }},
     {"expects 10 roles", [](auto &m) { block(m)->mutable_roles()->Clear(); }},
+    {"accepts other parameters in sparse form than 'block'",
+     [](auto &m) { block(m)->add_sparse_parameters(0); }},
     {"has other roles than 'block'",
      [](auto &m) {
        block(m)->mutable_roles(DYNA_ROLE_RECOMPUTE_FULL)->set_present(false);

@@ -131,6 +131,17 @@ const BadManifest badManifests[] = {
      }},
     {"the last layer takes target ids",
      [](auto &m) { m.mutable_kinds(2)->mutable_inputs()->RemoveLast(); }},
+    {"sparse parameter 3 behind -1, of 3",
+     [](auto &m) { m.mutable_kinds(1)->add_sparse_parameters(3); }},
+    {"sparse parameter -1 behind -1",
+     [](auto &m) { m.mutable_kinds(1)->add_sparse_parameters(-1); }},
+    {"sparse parameter 0 behind 0",
+     [](auto &m) {
+       for (int i = 0; i < 2; ++i)
+         m.mutable_kinds(1)->add_sparse_parameters(0);
+     }},
+    {"is no matrix",
+     [](auto &m) { m.mutable_kinds(1)->add_sparse_parameters(1); }},
     {"negative flops",
      [](auto &m) { m.mutable_kinds(1)->set_flops_per_token(-1); }},
     {"negative flops",

@@ -144,7 +144,8 @@ static LogicalResult lower(FunctionLowering &function, Operation *op) {
       .Case([&](AttentionOp op) { return lowerAttention(function, op); })
       .Case(
           [&](AttentionGradOp op) { return lowerAttentionGrad(function, op); })
-      .Case<LinearCrossEntropyOp, LinearCrossEntropyTrainOp>(
+      .Case<LinearCrossEntropyOp, LinearCrossEntropyTrainOp,
+            LinearCrossEntropyInputOp>(
           [&](auto op) { return lowerHead(function, op); })
       .Case<dist::CollectiveOpInterface, dist::ExchangeOp>(
           [&](Operation *op) { return lowerCollective(function, op); })

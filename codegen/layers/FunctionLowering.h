@@ -291,6 +291,8 @@ LogicalResult lowerAttentionGrad(FunctionLowering &function,
 LogicalResult lowerHead(FunctionLowering &function, LinearCrossEntropyOp op);
 LogicalResult lowerHead(FunctionLowering &function,
                         LinearCrossEntropyTrainOp op);
+LogicalResult lowerHead(FunctionLowering &function,
+                        LinearCrossEntropyInputOp op);
 LogicalResult lowerCollective(FunctionLowering &function, Operation *op);
 
 /// A sweep over rows, prepared but not run: `launch` goes into a product;

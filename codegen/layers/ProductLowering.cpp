@@ -364,7 +364,7 @@ LogicalResult mlir::dyna::layers::lowerAttentionGrad(FunctionLowering &function,
 //===----------------------------------------------------------------------===//
 
 /// Fills a dyna_head and calls the kernel. `dx` and `dw` are null in
-/// evaluation.
+/// evaluation, `dw` alone if the weight is frozen.
 static LogicalResult emitHead(FunctionLowering &function, Operation *op,
                               Value x, Value weight, Value targets, Value loss,
                               int64_t ignoreIndex, ShardAttr shard, Value dx,
@@ -430,4 +430,11 @@ LogicalResult mlir::dyna::layers::lowerHead(FunctionLowering &function,
   return emitHead(function, op, op.getX(), op.getWeight(), op.getTargets(),
                   op.getLoss(), op.getIgnoreIndex(), op.getShardAttr(),
                   op.getDX(), op.getResult());
+}
+
+LogicalResult mlir::dyna::layers::lowerHead(FunctionLowering &function,
+                                            LinearCrossEntropyInputOp op) {
+  return emitHead(function, op, op.getX(), op.getWeight(), op.getTargets(),
+                  op.getLoss(), op.getIgnoreIndex(), op.getShardAttr(),
+                  op.getDX(), Value());
 }

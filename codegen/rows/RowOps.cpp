@@ -29,6 +29,10 @@ static Value emit(RowPiece &row, MulOp op) {
   return row.code().mul(row.get(op.getLhs()), row.get(op.getRhs()));
 }
 
+static Value emit(RowPiece &row, ScaleOp op) {
+  return row.code().mul(row.get(op.getX()), op.getFactor().convertToDouble());
+}
+
 static Value emit(RowPiece &row, PositionsOp op) { return row.getTableRow(op); }
 
 /// x where it is positive or NaN, else 0.
@@ -165,9 +169,9 @@ static Value emit(RowPiece &row, RmsNormGradInputOp op) {
 
 Value mlir::dyna::rows::emitRowOp(RowPiece &row, Operation *op) {
   return llvm::TypeSwitch<Operation *, Value>(op)
-      .Case<BiasOp, AddOp, MulOp, PositionsOp, ReluOp, ReluGradOp, SiluOp,
-            SiluGradOp, GeluOp, GeluGradOp, DropoutOp, LayerNormOp, RmsNormOp,
-            LayerNormGradInputOp, RmsNormGradInputOp>(
+      .Case<BiasOp, AddOp, MulOp, ScaleOp, PositionsOp, ReluOp, ReluGradOp,
+            SiluOp, SiluGradOp, GeluOp, GeluGradOp, DropoutOp, LayerNormOp,
+            RmsNormOp, LayerNormGradInputOp, RmsNormGradInputOp>(
           [&](auto op) { return emit(row, op); });
 }
 

@@ -3,6 +3,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dyna/DerivedFacts.h"
+#include "dialects/dyna/Adapters.h"
+#include "llvm/ADT/DenseSet.h"
 
 #include <cmath>
 
@@ -47,12 +49,21 @@ private:
 
 } // namespace
 
+/// Returns the result of the linear, with what its adapter adds.
+static Value adaptedResult(LinearOp linear) {
+  for (Operation *user : linear.getResult().getUsers())
+    if (auto sum = dyn_cast<AddOp>(user))
+      if (adaptedLinearOf(sum).base == linear)
+        return sum.getResult();
+  return linear.getResult();
+}
+
 /// Whether an attention reads the result of the product, or the product that of
 /// an attention.
 static bool isBesideAttention(LinearOp linear) {
   if (linear.getX().getDefiningOp<AttentionOp>())
     return true;
-  for (Operation *user : linear.getResult().getUsers()) {
+  for (Operation *user : adaptedResult(linear).getUsers()) {
     if (isa<AttentionOp>(user))
       return true;
     if (isa<RotaryOp>(user) && llvm::any_of(user->getUsers(), [](Operation *o) {
@@ -126,7 +137,18 @@ Tables Deriver::addLayer(LayerOp layer) {
     facts.width.insert({cast<RankedTensorType>(result).getDimSize(1), layer});
   Tables tables;
   Said<double> dropouts;
+  // An adapter is beside the linears of a family, and says nothing of them.
+  llvm::DenseSet<Operation *> adapters;
+  layer.getBody().walk([&](AddOp sum) {
+    if (AdaptedLinear adapted = adaptedLinearOf(sum); adapted.base)
+      for (Operation *op :
+           {adapted.down.getOperation(), adapted.up.getOperation(),
+            adapted.scale.getOperation()})
+        adapters.insert(op);
+  });
   layer.getBody().walk([&](Operation *op) {
+    if (adapters.contains(op))
+      return;
     addOp(op, tables);
     if (auto dropout = dyn_cast<DropoutOp>(op))
       dropouts.insert({dropout.getProbability().convertToDouble(), op});

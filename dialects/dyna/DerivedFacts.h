@@ -42,7 +42,7 @@ struct DerivedFacts {
   Said<bool> attentionBias, mlpBias;
   /// Whether the head reads the table that tokens are looked up in.
   Said<bool> tied;
-  /// The names of ops in layers.
+  /// The names of ops in layers, without those of adapters (Adapters.h).
   Said<std::string> ops;
   /// One that looks ahead, or does not divide by the root of the head size.
   Operation *unusualAttention = nullptr;

@@ -177,6 +177,20 @@ LogicalResult LinearCrossEntropyTrainOp::verify() {
   return expectPart(*this, "'weight'", getWeight(), getShardAttr());
 }
 
+LogicalResult LinearCrossEntropyInputOp::verify() {
+  // LCEI1
+  if (failed(expectSize(*this, "the 'in' size of 'weight'",
+                        sizeOf(getWeight(), 1), "the width of 'x'",
+                        sizeOf(getX(), 1))) ||
+      failed(expectElement(*this, "'weight'", getWeight(), "'x'", getX())))
+    return failure();
+  // LCEI2
+  if (failed(expectTargetId(*this, "ignore_index", getIgnoreIndex())))
+    return failure();
+  // LCEI3
+  return expectPart(*this, "'weight'", getWeight(), getShardAttr());
+}
+
 //===----------------------------------------------------------------------===//
 // Optimizer
 //===----------------------------------------------------------------------===//

@@ -323,6 +323,39 @@ def Dyna_LinearCrossEntropyTrainOp : Dyna_ComputeOp<"linear_cross_entropy_train"
   }];
 }
 
+def Dyna_LinearCrossEntropyInputOp : Dyna_ComputeOp<"linear_cross_entropy_input", [Dyna_Product, Dyna_TableOpInterface,
+    Dyna_Exchanges, Dyna_ReadsBatchTable, AllTypesMatch<["x", "d_x"]>]> {
+  let summary = "The loss with the gradient of its input, chunk by chunk.";
+  let description = [{
+    What `dyna.linear_cross_entropy` becomes in the forward role if its weight is frozen: as
+    `dyna.linear_cross_entropy_train`, without the product that the weight gradient needs.
+
+    Constraints:
+    - (LCEI1) the width of `x` is the `in` size of `weight`, and the element types are equal.
+    - (LCEI2) `ignore_index` fits in the 32 bits of a target.
+    - (LCEI3) with `shard`, `weight` has no more rows than the whole one.
+
+    Example:
+
+    ```mlir
+    %loss, %dx = dyna.linear_cross_entropy_input %x, %w, %targets {ignore_index = -1 : i64}
+        : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+    %same, %part = dyna.linear_cross_entropy_input %x, %w, %targets shard<group = 1, rows = 513>
+        : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+    ```
+  }];
+  let arguments = !con((ins Dyna_Activation:$x, Dyna_Matrix:$weight, Dyna_Ids:$targets,
+                            DefaultValuedAttr<I64Attr, "-1">:$ignore_index,
+                            Dyna_OptionalAttr<Dyna_ShardAttr>:$shard), places);
+  let results = (outs Dyna_Scalar:$loss, Dyna_Activation:$d_x);
+  let assemblyFormat = "$x `,` $weight `,` $targets (`shard` `` $shard^)? attr-dict "
+                       "`:` type($x) `,` type($weight) `,` type($targets)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::mlir::Value getTable() { return getWeight(); }
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // Optimizer
 //===----------------------------------------------------------------------===//

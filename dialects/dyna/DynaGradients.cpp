@@ -99,15 +99,23 @@ void LayerNormOp::buildGradient(GradientBuilder &gradients) {
   OpBuilder &builder = gradients.builder();
   Value dy = gradients.gradientOf(getResult());
   Value x = gradients.use(getX());
-  Value weightAccumulator = gradients.accumulatorOf(getWeight());
   Value biasAccumulator = gradients.accumulatorOf(getBias());
-  if (!weightAccumulator || !biasAccumulator)
-    return;
-  auto weightGrad =
-      LayerNormGradWeightOp::create(builder, getLoc(), x, dy, weightAccumulator,
-                                    biasAccumulator, getEpsilonAttr());
-  gradients.setAccumulator(getWeight(), weightGrad.getWeightResult());
-  gradients.setAccumulator(getBias(), weightGrad.getBiasResult());
+  if (gradients.isFrozen(getWeight())) {
+    buildBiasGradient(gradients, getLoc(), getBias(), dy);
+  } else {
+    if (gradients.isFrozen(getBias()))
+      return gradients.reject(*this, "has a frozen 'bias' but a trained "
+                                     "'weight'; freeze both, or the weight "
+                                     "alone");
+    Value weightAccumulator = gradients.accumulatorOf(getWeight());
+    if (!weightAccumulator || !biasAccumulator)
+      return;
+    auto weightGrad = LayerNormGradWeightOp::create(
+        builder, getLoc(), x, dy, weightAccumulator, biasAccumulator,
+        getEpsilonAttr());
+    gradients.setAccumulator(getWeight(), weightGrad.getWeightResult());
+    gradients.setAccumulator(getBias(), weightGrad.getBiasResult());
+  }
   if (gradients.wants(getX()))
     gradients.add(getX(), LayerNormGradInputOp::create(
                               builder, getLoc(), x, gradients.use(getWeight()),
@@ -176,6 +184,14 @@ void ReluOp::buildGradient(GradientBuilder &gradients) {
                                      gradients.gradientOf(getResult())));
 }
 
+void ScaleOp::buildGradient(GradientBuilder &gradients) {
+  if (gradients.wants(getX()))
+    gradients.add(getX(), ScaleOp::create(gradients.builder(), getLoc(),
+                                          getX().getType(),
+                                          gradients.gradientOf(getResult()),
+                                          getFactorAttr()));
+}
+
 void AddOp::buildGradient(GradientBuilder &gradients) {
   Value dy = gradients.gradientOf(getResult());
   for (Value operand : {getLhs(), getRhs()})
@@ -211,6 +227,14 @@ void DropoutOp::buildGradient(GradientBuilder &gradients) {
 
 /// The logits exist once, in forward: so forward makes the gradients as well.
 void LinearCrossEntropyOp::buildGradient(GradientBuilder &gradients) {
+  if (gradients.isFrozen(getWeight())) {
+    auto train = LinearCrossEntropyInputOp::create(
+        gradients.builder(), getLoc(), gradients.use(getX()),
+        gradients.use(getWeight()), gradients.use(getTargets()),
+        getIgnoreIndexAttr(), getShardAttr());
+    gradients.replaceInForward(getLoss(), train.getLoss());
+    return gradients.add(getX(), train.getDX());
+  }
   Value accumulator = gradients.accumulatorOf(getWeight());
   if (!accumulator)
     return;

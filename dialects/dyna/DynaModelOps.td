@@ -247,6 +247,22 @@ def Dyna_ReluOp : Dyna_UnaryOp<"relu", "Rectified linear unit.", "`max(x, 0)`; i
   let hasFolder = 1;
 }
 
+def Dyna_ScaleOp : Dyna_ElementwiseOp<"scale"> {
+  let summary = "Multiplies by a constant.";
+  let description = [{
+    `factor * x`. Low-rank adapters scale what they add by it.
+
+    Constraints:
+    - (SCALE1) `factor` is positive and finite.
+
+    Example: `%y = dyna.scale %x {factor = 0.5 : f64} : tensor<?x384xf32>`
+  }];
+  let arguments = !con((ins Dyna_Activation:$x, F64Attr:$factor), places);
+  let results = (outs Dyna_Activation:$result);
+  let assemblyFormat = "$x attr-dict `:` type($x)";
+  let hasVerifier = 1;
+}
+
 class Dyna_BinaryOp<string mnemonic, string what, list<Trait> traits = []>
     : Dyna_ElementwiseOp<mnemonic, traits> {
   let summary = what;

@@ -67,6 +67,11 @@ Work LinearCrossEntropyTrainOp::getWork() {
   return {.perTarget = 3 * 2 * elementsOf(getWeight())};
 }
 
+/// Logits, and their gradient by x.
+Work LinearCrossEntropyInputOp::getWork() {
+  return {.perTarget = 2 * 2 * elementsOf(getWeight())};
+}
+
 Work mlir::dyna::workIn(Operation *op) {
   Work work;
   op->walk([&](ProductOpInterface product) { work += product.getWork(); });
@@ -93,6 +98,10 @@ InnerExchanges LinearCrossEntropyTrainOp::getInnerExchanges() {
   return softmaxExchanges(getShardAttr());
 }
 
+InnerExchanges LinearCrossEntropyInputOp::getInnerExchanges() {
+  return softmaxExchanges(getShardAttr());
+}
+
 BatchTable AttentionOp::getBatchTable() { return BatchTable::Offsets; }
 BatchTable AttentionGradOp::getBatchTable() { return BatchTable::Offsets; }
 BatchTable EmbeddingGradOp::getBatchTable() { return BatchTable::TokenRuns; }
@@ -101,6 +110,9 @@ BatchTable LinearCrossEntropyOp::getBatchTable() {
   return BatchTable::TargetRows;
 }
 BatchTable LinearCrossEntropyTrainOp::getBatchTable() {
+  return BatchTable::TargetRows;
+}
+BatchTable LinearCrossEntropyInputOp::getBatchTable() {
   return BatchTable::TargetRows;
 }
 

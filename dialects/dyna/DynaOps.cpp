@@ -166,6 +166,11 @@ LogicalResult RotaryOp::verify() {
   return expectPositive(*this, "theta", getTheta());
 }
 
+LogicalResult ScaleOp::verify() {
+  // SCALE1
+  return expectPositive(*this, "factor", getFactor());
+}
+
 LogicalResult DropoutOp::verify() {
   // DROPOUT1: written so that NaN fails.
   double probability = getProbability().convertToDouble();

@@ -10,11 +10,15 @@
 def Dyna_NamedArguments : DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>;
 
 def Dyna_ParameterOp : Dyna_Op<"parameter", [Symbol]> {
-  let summary = "A trained tensor of the model.";
+  let summary = "A tensor of the model, trained or frozen.";
   let description = [{
     Declares a parameter: its shape, its initial value `constant + normal * N(0,1)`
     (counter-based, keyed by the seed and the parameter's name), and whether decoupled
     weight decay applies. Using one parameter in two calls ties them.
+
+    A `frozen` parameter keeps its value. It has no gradient and no moments, takes no part
+    in reductions and in the norm, and is never updated. Layers still pass gradients through
+    it to what is before them.
 
     Constraints:
     - (PARAM1) the type is a static tensor of f64, f32 or bf16 with at least one element,
@@ -26,15 +30,16 @@ def Dyna_ParameterOp : Dyna_Op<"parameter", [Symbol]> {
     ```mlir
     dyna.parameter @wte : tensor<257x96xf32> normal 0.02 decay
     dyna.parameter @ln_f.weight : tensor<96xf32> constant 1.0
+    dyna.parameter @wpe : tensor<1024x96xf32> normal 0.02 frozen
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type,
                        DefaultValuedAttr<F64Attr, "0.0">:$constant,
                        DefaultValuedAttr<F64Attr, "0.0">:$normal,
-                       UnitAttr:$decay,
+                       UnitAttr:$decay, UnitAttr:$frozen,
                        Dyna_OptionalAttr<StrAttr>:$sym_visibility);
   let assemblyFormat = "$sym_name `:` $type (`constant` $constant^)? (`normal` $normal^)? "
-                       "(`decay` $decay^)? attr-dict";
+                       "(`decay` $decay^)? (`frozen` $frozen^)? attr-dict";
   let hasVerifier = 1;
 }
 

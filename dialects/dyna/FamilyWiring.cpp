@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dyna/FamilyWiring.h"
+#include "dialects/dyna/Adapters.h"
 #include "dialects/dyna/KnownAttributes.h"
 
 #include <unordered_map>
@@ -146,6 +147,31 @@ void NumberedProgram::run(ModelOp model) {
   }
 }
 
+/// The name of the parameter that a call gives for a value of the layer; empty if it
+/// is none.
+static StringRef parameterName(Value value, CallOp call) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (!argument || argument.getArgNumber() >= call.getParameters().size())
+    return {};
+  return cast<FlatSymbolRefAttr>(call.getParameters()[argument.getArgNumber()])
+      .getValue();
+}
+
+/// Returns the linear that `sum` adds an adapter to whose parameters have the names
+/// of adapters of that linear; null if there is none.
+static LinearOp baseOfAdapter(AddOp sum, CallOp call) {
+  AdaptedLinear adapted = adaptedLinearOf(sum);
+  if (!adapted.base)
+    return {};
+  std::string stem =
+      storedName(parameterName(adapted.base.getWeight(), call)).str();
+  bool isAdapter =
+      parameterName(adapted.down.getWeight(), call) ==
+          stem + ".lora_A.weight" &&
+      parameterName(adapted.up.getWeight(), call) == stem + ".lora_B.weight";
+  return isAdapter ? adapted.base : LinearOp();
+}
+
 Number NumberedProgram::runLayer(LayerOp layer, CallOp call, size_t number,
                                  ArrayRef<Number> arguments) {
   llvm::DenseMap<Value, Number> values;
@@ -161,6 +187,12 @@ Number NumberedProgram::runLayer(LayerOp layer, CallOp call, size_t number,
       values[dropout.getResult()] = values.at(dropout.getX());
       continue;
     }
+    // A linear with its adapter starts as the linear, and is saved as one.
+    if (auto sum = dyn_cast<AddOp>(op))
+      if (LinearOp base = baseOfAdapter(sum, call)) {
+        values[sum.getResult()] = values.at(base.getResult());
+        continue;
+      }
     Step step{&op, call, number, 0, {}};
     for (Value operand : op.getOperands())
       step.operands.push_back(values.at(operand));
@@ -225,6 +257,9 @@ LogicalResult Difference::checkParameters() {
     auto [parameter, call] = owner;
     auto entry = family.parameters.find(stored);
     if (entry == family.parameters.end()) {
+      // Without the ops of an adapter, its parameters are read by no live op.
+      if (isAdapterName(parameter.getSymName()))
+        continue;
       InFlightDiagnostic diagnostic = refuse();
       diagnostic << "\"" << call.getLayerName() << "\" takes @"
                  << parameter.getSymName() << ", which is no parameter of "

@@ -44,8 +44,12 @@ public:
   /// Adds `gradient` to that of the activation `forwardValue`.
   virtual void add(Value forwardValue, Value gradient) = 0;
 
+  /// Returns true if the parameter has no gradient. Then no op adds to one.
+  virtual bool isFrozen(Value parameter) = 0;
+
   /// The current accumulator of a parameter (a block argument of the layer).
-  /// Always paired with `setAccumulator`: an accumulator has one user.
+  /// Always paired with `setAccumulator`: an accumulator has one user. Null if the
+  /// parameter is frozen, or if `parameter` is none.
   virtual Value accumulatorOf(Value parameter) = 0;
   virtual void setAccumulator(Value parameter, Value accumulated) = 0;
 

@@ -9,12 +9,16 @@ using namespace mlir::dyna;
 
 BackwardBuilder::BackwardBuilder(OpBuilder builder,
                                  ArrayRef<BlockArgument> parameters,
-                                 ArrayRef<BlockArgument> accumulators)
+                                 ArrayRef<BlockArgument> accumulators,
+                                 ArrayRef<bool> frozen)
     : opBuilder(builder) {
-  for (auto [parameter, accumulator] :
-       llvm::zip_equal(parameters, accumulators)) {
+  for (auto [parameter, accumulator, isFrozen] :
+       llvm::zip_equal(parameters, accumulators, frozen)) {
     this->accumulators.insert({parameter, accumulator});
-    markWanted(parameter);
+    if (isFrozen)
+      frozenParameters.insert(parameter);
+    else
+      markWanted(parameter);
   }
 }
 
@@ -34,6 +38,8 @@ void BackwardBuilder::add(Value forwardValue, Value gradient) {
 }
 
 Value BackwardBuilder::accumulatorOf(Value parameter) {
+  if (isFrozen(parameter))
+    return {};
   auto it = accumulators.find(parameter);
   if (it != accumulators.end())
     return it->second;

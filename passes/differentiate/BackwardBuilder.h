@@ -16,9 +16,9 @@ namespace mlir::dyna {
 class BackwardBuilder final : public GradientBuilder {
 public:
   /// Gradient ops are inserted at the end of `builder`'s block.
-  /// `parameters[i]` accumulates into `accumulators[i]`.
+  /// `parameters[i]` accumulates into `accumulators[i]`, unless `frozen[i]`.
   BackwardBuilder(OpBuilder builder, ArrayRef<BlockArgument> parameters,
-                  ArrayRef<BlockArgument> accumulators);
+                  ArrayRef<BlockArgument> accumulators, ArrayRef<bool> frozen);
 
   /// The gradients of values that depend on `value` are wanted from here on.
   void markWanted(Value value) { wanted.insert(value); }
@@ -39,6 +39,9 @@ public:
     return wanted.contains(forwardValue);
   }
   void add(Value forwardValue, Value gradient) override;
+  bool isFrozen(Value parameter) override {
+    return frozenParameters.contains(parameter);
+  }
   Value accumulatorOf(Value parameter) override;
   void setAccumulator(Value parameter, Value accumulated) override;
   Value use(Value forwardValue) override { return forwardValue; }
@@ -54,6 +57,7 @@ private:
   DenseMap<Value, Value> replacements;
   /// Parameter to its accumulator, in the order of the parameters.
   llvm::MapVector<Value, Value> accumulators;
+  llvm::DenseSet<Value> frozenParameters;
   bool failed = false;
 };
 

@@ -17,6 +17,52 @@ CallsOfLayers mlir::dyna::callsOfLayers(ModuleOp module) {
   return calls;
 }
 
+/// Reports that a call gives a parameter that differs from that of the first call.
+static LogicalResult refuseDifference(CallOp call, CallOp first, size_t slot,
+                                      FlatSymbolRefAttr name, StringRef what,
+                                      StringRef firstWhat, StringRef shared) {
+  InFlightDiagnostic diagnostic = call.emitOpError("gives parameter ");
+  diagnostic << slot << " as " << name << " " << what
+             << ", but the first call of the layer gives it " << firstWhat
+             << "; " << shared;
+  diagnostic.attachNote(first->getLoc()) << "see the first call";
+  return diagnostic;
+}
+
+static ParameterOp parameterOf(CallOp call, FlatSymbolRefAttr name) {
+  return SymbolTable::lookupNearestSymbolFrom<ParameterOp>(call, name);
+}
+
+SmallVector<bool> mlir::dyna::frozenOf(LayerOp layer, ArrayRef<CallOp> calls) {
+  SmallVector<bool> frozen(layer.getNumParameters(), false);
+  if (calls.empty())
+    return frozen;
+  CallOp first = calls.front();
+  for (auto [i, name] :
+       llvm::enumerate(first.getParameters().getAsRange<FlatSymbolRefAttr>()))
+    if (ParameterOp parameter = parameterOf(first, name);
+        parameter && i < frozen.size())
+      frozen[i] = parameter.getFrozen();
+  return frozen;
+}
+
+/// Fails unless all calls give frozen parameters in the same places.
+static LogicalResult checkFrozen(ArrayRef<bool> frozen,
+                                 ArrayRef<CallOp> calls) {
+  for (CallOp call : calls)
+    for (auto [i, name] : llvm::enumerate(
+             call.getParameters().getAsRange<FlatSymbolRefAttr>())) {
+      bool isFrozen = parameterOf(call, name).getFrozen();
+      if (isFrozen != frozen[i])
+        return refuseDifference(
+            call, calls.front(), i, name, isFrozen ? "frozen" : "trained",
+            frozen[i] ? "frozen" : "trained",
+            "calls of one layer share its backward function; write a second "
+            "layer of the same ops for one of them");
+    }
+  return success();
+}
+
 /// Returns, by parameter of the layer, if weight decay applies.
 static FailureOr<SmallVector<bool>> findDecays(LayerOp layer,
                                                ArrayRef<CallOp> calls) {
@@ -24,8 +70,7 @@ static FailureOr<SmallVector<bool>> findDecays(LayerOp layer,
   for (CallOp call : calls) {
     auto names = call.getParameters().getAsRange<FlatSymbolRefAttr>();
     for (auto [i, name] : llvm::enumerate(names)) {
-      auto parameter =
-          SymbolTable::lookupNearestSymbolFrom<ParameterOp>(call, name);
+      ParameterOp parameter = parameterOf(call, name);
       if (!parameter || i >= decays.size())
         return call.emitOpError("expects a parameter of the layer, but got ")
                << name;
@@ -33,13 +78,11 @@ static FailureOr<SmallVector<bool>> findDecays(LayerOp layer,
         decays[i] = parameter.getDecay();
       if (decays[i] == parameter.getDecay())
         continue;
-      InFlightDiagnostic diagnostic = call.emitOpError("gives parameter ");
-      diagnostic << i << " as " << name << (decays[i] ? " without" : " with")
-                 << " weight decay, but the first call of the layer gives it "
-                 << (decays[i] ? "with" : "without")
-                 << " decay; calls of one layer share one update function";
-      diagnostic.attachNote(calls.front()->getLoc()) << "see the first call";
-      return diagnostic;
+      return refuseDifference(call, calls.front(), i, name,
+                              decays[i] ? "without weight decay"
+                                        : "with weight decay",
+                              decays[i] ? "with decay" : "without decay",
+                              "calls of one layer share one update function");
     }
   }
   return decays;
@@ -57,13 +100,20 @@ FailureOr<SavedCounts> mlir::dyna::deriveLayer(OpBuilder &builder,
                                                Type gradientElement) {
   numberAttentions(layer);
   FailureOr<SmallVector<bool>> decays = findDecays(layer, calls);
-  FailureOr<JointLayer> joint = JointLayer::create(layer, gradientElement);
-  if (failed(decays) || failed(joint))
+  if (failed(decays))
+    return failure();
+  SmallVector<bool> frozen = frozenOf(layer, calls);
+  if (failed(checkFrozen(frozen, calls)))
+    return failure();
+  FailureOr<JointLayer> joint =
+      JointLayer::create(layer, frozen, gradientElement);
+  if (failed(joint))
     return failure();
   SavedValues saved = chooseSavedValues(*joint);
   if (failed(buildEvaluateFunction(builder, layer)) ||
       failed(buildTrainingFunctions(builder, layer, *joint, saved)) ||
-      failed(buildOptimizerFunctions(builder, layer, *decays, gradientElement)))
+      failed(buildOptimizerFunctions(builder, layer, *decays, frozen,
+                                     gradientElement)))
     return failure();
   return SavedCounts{saved.products.size(), saved.elementwise.size(),
                      saved.repeated.size()};

@@ -24,10 +24,14 @@ struct SavedCounts {
   size_t products = 0, elementwise = 0, repeated = 0;
 };
 
+/// Returns, by parameter of the layer, whether `calls` give it a frozen one. They
+/// agree in modules that were differentiated.
+SmallVector<bool> frozenOf(LayerOp layer, ArrayRef<CallOp> calls);
+
 /// Builds the functions of all roles of `layer` at the builder's place, with
 /// gradients of parameters added up in `gradientElement` (null: the accumulator
-/// type). Weight decay is that of the parameters that `calls` give. On failure a
-/// diagnostic was emitted.
+/// type). Weight decay, and what is frozen, is that of the parameters that `calls`
+/// give. On failure a diagnostic was emitted.
 FailureOr<SavedCounts> deriveLayer(OpBuilder &builder, LayerOp layer,
                                    ArrayRef<CallOp> calls,
                                    Type gradientElement);

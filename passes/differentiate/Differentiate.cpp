@@ -85,8 +85,21 @@ LogicalResult Differentiate::differentiateLayer(LayerOp layer) {
   return success();
 }
 
+/// A model that learns nothing is a slip.
+static LogicalResult checkAnyTrained(ModuleOp module) {
+  auto isFrozen = [](ParameterOp parameter) { return parameter.getFrozen(); };
+  auto parameters = module.getOps<ParameterOp>();
+  if (parameters.empty() || !llvm::all_of(parameters, isFrozen))
+    return success();
+  return module.emitError("has only frozen parameters, so training would "
+                          "change nothing: leave 'frozen' out of at least one "
+                          "dyna.parameter");
+}
+
 void Differentiate::runOnOperation() {
   ModuleOp module = getOperation();
+  if (failed(checkAnyTrained(module)))
+    return signalPassFailure();
   if (failed(parseGradients()))
     return signalPassFailure();
   for (FunctionOp function : module.getOps<FunctionOp>()) {

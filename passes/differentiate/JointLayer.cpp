@@ -147,7 +147,7 @@ LogicalResult JointLayer::differentiate(Type gradientElement) {
                      output.getLoc()));
 
   BackwardBuilder gradients(OpBuilder(terminator), getParameters(),
-                            getAccumulators());
+                            getAccumulators(), frozen);
   if (hasInputGradient)
     gradients.markWanted(getPrimaryInput());
   propagateWanted(forwardOps, gradients);
@@ -180,13 +180,15 @@ LogicalResult JointLayer::differentiate(Type gradientElement) {
   return success();
 }
 
-FailureOr<JointLayer> JointLayer::create(LayerOp layer, Type gradientElement) {
+FailureOr<JointLayer> JointLayer::create(LayerOp layer, ArrayRef<bool> frozen,
+                                         Type gradientElement) {
   if (layer.getResultTypes().size() != 1)
     return layer.emitOpError("expects one result, but has ")
            << layer.getResultTypes().size();
   if (failed(checkLosses(layer)) || failed(checkNoRegions(layer)))
     return failure();
   JointLayer joint;
+  joint.frozen.assign(frozen.begin(), frozen.end());
   joint.clone = cast<LayerOp>(layer->clone());
   if (failed(joint.classifyArguments(layer)))
     return failure();

@@ -28,9 +28,10 @@ namespace mlir::dyna {
 class JointLayer {
 public:
   /// Differentiates a copy of `layer`, with gradients of parameters added up in
-  /// `gradientElement` (null: the accumulator type). On failure a diagnostic
-  /// was emitted.
-  static FailureOr<JointLayer> create(LayerOp layer, Type gradientElement);
+  /// `gradientElement` (null: the accumulator type). Parameter i has none if
+  /// `frozen[i]`. On failure a diagnostic was emitted.
+  static FailureOr<JointLayer> create(LayerOp layer, ArrayRef<bool> frozen,
+                                      Type gradientElement);
 
   Block &getBlock() { return clone->getBody().front(); }
 
@@ -50,6 +51,8 @@ public:
         .drop_front(numLayerArguments)
         .take_front(numParameters);
   }
+  /// Returns true if nothing adds to this accumulator.
+  bool isFrozen(size_t parameter) const { return frozen[parameter]; }
   /// Null if the layer's result is the loss.
   Value getOutputGradient() {
     return hasLoss ? Value() : Value(getBlock().getArguments().back());
@@ -84,6 +87,7 @@ private:
   LogicalResult differentiate(Type gradientElement);
 
   OwningOpRef<LayerOp> clone;
+  SmallVector<bool> frozen;
   unsigned numParameters = 0;
   unsigned numLayerArguments = 0;
   SmallVector<Value> inputs;

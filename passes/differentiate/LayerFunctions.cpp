@@ -74,6 +74,17 @@ private:
     takeSegments(cut);
     cut.take(joint.getPrimaryInput(), Memory::SavedInput);
   }
+  /// Accumulators, without those of frozen parameters.
+  void takeAccumulators(FunctionCut &cut, ArrayRef<Value> values) {
+    for (auto [index, value] : llvm::enumerate(values))
+      if (!joint.isFrozen(index))
+        cut.take(value, Memory::Gradient, index);
+  }
+  void giveAccumulators(FunctionCut &cut, ArrayRef<Value> values) {
+    for (auto [index, value] : llvm::enumerate(values))
+      if (!joint.isFrozen(index))
+        cut.give(value, Memory::Gradient, index);
+  }
   /// What every half of backward reads.
   void takeSaved(FunctionCut &cut) {
     takeSavedInput(cut);
@@ -135,11 +146,11 @@ LogicalResult TrainingFunctions::buildRecomputeFull() {
 
 LogicalResult TrainingFunctions::buildBackward() {
   FunctionCut cut = startCut(Role::Backward);
-  cut.takeArray(joint.getForwardAccumulators(), Memory::Gradient);
+  takeAccumulators(cut, joint.getForwardAccumulators());
   takeSaved(cut);
   takeOutputGradient(cut);
   giveInputGradient(cut);
-  cut.giveArray(joint.getFinalAccumulators(), Memory::Gradient);
+  giveAccumulators(cut, joint.getFinalAccumulators());
   return cut.build(builder);
 }
 
@@ -154,10 +165,10 @@ LogicalResult TrainingFunctions::buildBackwardInput() {
 
 LogicalResult TrainingFunctions::buildBackwardWeight() {
   FunctionCut cut = startCut(Role::BackwardWeight);
-  cut.takeArray(joint.getForwardAccumulators(), Memory::Gradient);
+  takeAccumulators(cut, joint.getForwardAccumulators());
   takeSaved(cut);
   cut.takeTier(saved.deferred, Memory::Deferred);
-  cut.giveArray(joint.getFinalAccumulators(), Memory::Gradient);
+  giveAccumulators(cut, joint.getFinalAccumulators());
   return cut.build(builder);
 }
 
@@ -190,12 +201,15 @@ static OwningOpRef<LayerOp> createScratchLayer(LayerOp layer) {
 }
 
 static LogicalResult buildUpdate(OpBuilder &builder, LayerOp layer,
-                                 ArrayRef<bool> decays, Type gradientElement) {
+                                 ArrayRef<bool> decays, ArrayRef<bool> frozen,
+                                 Type gradientElement) {
   OwningOpRef<LayerOp> scratch = createScratchLayer(layer);
   Block &block = scratch->getBody().front();
   OpBuilder body = OpBuilder::atBlockEnd(&block);
   FunctionCut cut(layer, Role::Update, block);
   for (auto [i, parameter] : llvm::enumerate(layer.getParameterArguments())) {
+    if (frozen[i])
+      continue;
     Location loc = parameter.getLoc();
     Type type = getAccumulatorTensorType(parameter.getType());
     auto addArgument = [&](Type type, StringRef prefix, Memory memory,
@@ -224,6 +238,7 @@ static LogicalResult buildUpdate(OpBuilder &builder, LayerOp layer,
 }
 
 static LogicalResult buildGradNorm(OpBuilder &builder, LayerOp layer,
+                                   ArrayRef<bool> frozen,
                                    Type gradientElement) {
   OwningOpRef<LayerOp> scratch = createScratchLayer(layer);
   Block &block = scratch->getBody().front();
@@ -233,6 +248,8 @@ static LogicalResult buildGradNorm(OpBuilder &builder, LayerOp layer,
       RankedTensorType::get({1}, builder.getF64Type()), layer.getLoc());
   Value argument = sum;
   for (auto [i, parameter] : llvm::enumerate(layer.getParameterArguments())) {
+    if (frozen[i])
+      continue;
     Value gradient = block.addArgument(
         getGradientTensorType(parameter.getType(), gradientElement),
         prefixName("d_", parameter.getLoc()));
@@ -244,12 +261,15 @@ static LogicalResult buildGradNorm(OpBuilder &builder, LayerOp layer,
   return cut.build(builder);
 }
 
-static LogicalResult buildCast(OpBuilder &builder, LayerOp layer) {
+static LogicalResult buildCast(OpBuilder &builder, LayerOp layer,
+                               ArrayRef<bool> frozen) {
   OwningOpRef<LayerOp> scratch = createScratchLayer(layer);
   Block &block = scratch->getBody().front();
   OpBuilder body = OpBuilder::atBlockEnd(&block);
   FunctionCut cut(layer, Role::Cast, block);
   for (auto [i, parameter] : llvm::enumerate(layer.getParameterArguments())) {
+    if (frozen[i])
+      continue;
     Value master = block.addArgument(
         getAccumulatorTensorType(parameter.getType()), parameter.getLoc());
     cut.take(master, Memory::Input, i);
@@ -260,20 +280,23 @@ static LogicalResult buildCast(OpBuilder &builder, LayerOp layer) {
   return cut.build(builder);
 }
 
-bool mlir::dyna::needsCast(LayerOp layer) {
+bool mlir::dyna::needsCast(LayerOp layer, ArrayRef<bool> frozen) {
   return llvm::any_of(layer.getParameterArguments(),
-                      [](BlockArgument argument) {
-                        return getAccumulatorTensorType(argument.getType()) !=
-                               argument.getType();
+                      [&](BlockArgument argument) {
+                        return !frozen[argument.getArgNumber()] &&
+                               getAccumulatorTensorType(argument.getType()) !=
+                                   argument.getType();
                       });
 }
 
 LogicalResult mlir::dyna::buildOptimizerFunctions(OpBuilder &builder,
                                                   LayerOp layer,
                                                   ArrayRef<bool> decays,
+                                                  ArrayRef<bool> frozen,
                                                   Type gradientElement) {
-  if (failed(buildUpdate(builder, layer, decays, gradientElement)) ||
-      failed(buildGradNorm(builder, layer, gradientElement)))
+  if (failed(buildUpdate(builder, layer, decays, frozen, gradientElement)) ||
+      failed(buildGradNorm(builder, layer, frozen, gradientElement)))
     return failure();
-  return needsCast(layer) ? buildCast(builder, layer) : success();
+  return needsCast(layer, frozen) ? buildCast(builder, layer, frozen)
+                                  : success();
 }

@@ -20,13 +20,16 @@ LogicalResult buildTrainingFunctions(OpBuilder &builder, LayerOp layer,
                                      JointLayer &joint,
                                      const SavedValues &saved);
 
-/// Whether the parameters are copies of masters in a wider type (bf16).
-bool needsCast(LayerOp layer);
+/// Returns true if parameters are copies of masters in a wider type (bf16). Frozen
+/// ones have no master beside them.
+bool needsCast(LayerOp layer, ArrayRef<bool> frozen);
 
-/// Builds update, grad_norm and, under bf16, cast. `decays[i]`: whether weight
-/// decay applies to parameter i. `gradientElement` as in `JointLayer::create`.
+/// Builds update, grad_norm and, under bf16, cast, of parameters that are not
+/// frozen. `decays[i]`: whether weight decay applies to parameter i.
+/// `gradientElement` as in `JointLayer::create`.
 LogicalResult buildOptimizerFunctions(OpBuilder &builder, LayerOp layer,
                                       ArrayRef<bool> decays,
+                                      ArrayRef<bool> frozen,
                                       Type gradientElement);
 
 } // namespace mlir::dyna

@@ -42,6 +42,11 @@ def Differentiate : Pass<"dyna-differentiate", "::mlir::ModuleOp"> {
     or, with `gradients=bf16` under the compute type bf16, in bf16: half the memory, and
     every micro-batch's contribution is rounded once when it is added.
 
+    A parameter that is `frozen` has no accumulator in any function and no part in `update`,
+    `grad_norm` and `cast`. Its weight gradient is not computed, and what only that needs is
+    not saved. All calls of a layer give frozen parameters in the same places. A model whose
+    parameters are all frozen is an error.
+
     The functions hold no dead and no repeated ops. Everything that
     `dyna-verify-differentiated` checks holds afterwards: DIFF1 to DIFF6 are checked here,
     DIFF7 holds by construction.
@@ -69,7 +74,8 @@ def VerifyDifferentiated : Pass<"dyna-verify-differentiated", "::mlir::ModuleOp"
       gradients have one element type in all layers: the accumulator type or, under
       bf16, bf16.
     - (DIFF3) an accumulator is returned exactly once, in its own place, and between
-      argument and result passes from op to op, each adding to it once.
+      argument and result passes from op to op, each adding to it once. A frozen
+      parameter has none.
     - (DIFF4) all functions of a layer agree on the values of each saved tier: forward,
       recomputation and the halves of backward have the same types in the same order.
     - (DIFF5) `evaluate` has no dropout, `recompute_selective` no matrix product and no

@@ -38,9 +38,11 @@ struct Slot {
 class LayerVerifier {
 public:
   /// `gradientElement` is that of all layers; null: the accumulator type.
+  /// `frozen[i]`: parameter i has no gradient.
   LayerVerifier(LayerOp layer, ArrayRef<FunctionOp> functions,
-                Type gradientElement)
-      : layer(layer), functions(functions), gradientElement(gradientElement) {}
+                SmallVector<bool> frozen, Type gradientElement)
+      : layer(layer), functions(functions), frozen(std::move(frozen)),
+        gradientElement(gradientElement) {}
 
   LogicalResult verify();
 
@@ -64,6 +66,7 @@ private:
 
   LayerOp layer;
   ArrayRef<FunctionOp> functions;
+  SmallVector<bool> frozen;
   Type gradientElement;
 };
 
@@ -100,7 +103,7 @@ LogicalResult LayerVerifier::verifyRoles() {
   for (unsigned i = 0; i <= getMaxEnumValForRole(); ++i) {
     auto role = static_cast<Role>(i);
     bool expected = isRecomputation(role) ? !endsInLoss(layer)
-                    : role == Role::Cast  ? needsCast(layer)
+                    : role == Role::Cast  ? needsCast(layer, frozen)
                                           : true;
     unsigned count = llvm::count_if(functions, [&](FunctionOp function) {
       return function.getRole() == role;
@@ -311,7 +314,10 @@ LogicalResult LayerVerifier::verifyAccumulators(FunctionOp function) {
       if (slot.place.getMemory() == Memory::Gradient &&
           slot.place.getIndex() == static_cast<int64_t>(i))
         (slot.isResult ? returned : given).push_back(slot);
-    if (takesAll && given.size() != 1) // DIFF3
+    if (frozen[i] && !given.empty()) // DIFF3
+      return function.emitOpError("takes the accumulator of parameter ")
+             << i << ", which is frozen and has no gradient";
+    if (takesAll && !frozen[i] && given.size() != 1) // DIFF3
       return function.emitOpError("expects the accumulator of parameter ")
              << i << " as one argument, but got " << given.size();
     if (role == Role::GradNorm)
@@ -447,9 +453,11 @@ mlir::dyna::verifyDifferentiated(ModuleOp module,
     if (!gradients)
       gradients = function.getGradientElementType();
   }
+  CallsOfLayers calls = callsOfLayers(module);
   for (LayerOp layer : module.getOps<LayerOp>())
     if (isMeant(layer) &&
         failed(LayerVerifier(layer, functionsOf[layer.getSymNameAttr()],
+                             frozenOf(layer, calls[layer.getSymNameAttr()]),
                              getNarrowGradients(layer, gradients))
                    .verify()))
       return failure();

@@ -217,6 +217,7 @@ static FactorRule ruleOf(GeluGradOp op) { return elementwise(op); }
 static FactorRule ruleOf(SiluGradOp op) { return elementwise(op); }
 static FactorRule ruleOf(ReluGradOp op) { return elementwise(op); }
 static FactorRule ruleOf(AddOp op) { return elementwise(op).linearIn({0, 1}); }
+static FactorRule ruleOf(ScaleOp op) { return elementwise(op).linearIn({0}); }
 static FactorRule ruleOf(DropoutOp op) { return elementwise(op).linearIn({0}); }
 
 static FactorRule ruleOf(BiasOp op) {
@@ -287,10 +288,14 @@ template <typename Op> static Rule lossRule(Op op) {
   r.reducedByOp(0);
   if (op->getNumResults() == 1)
     return r;
-  return r.in(3, {{v}, {k}}).out(1, {{t}, {k}}).out(2, {{v}, {k}}).tie(3, 2);
+  r.out(1, {{t}, {k}});
+  if (op->getNumResults() == 2)
+    return r;
+  return r.in(3, {{v}, {k}}).out(2, {{v}, {k}}).tie(3, 2);
 }
 static FactorRule ruleOf(LinearCrossEntropyOp op) { return lossRule(op); }
 static FactorRule ruleOf(LinearCrossEntropyTrainOp op) { return lossRule(op); }
+static FactorRule ruleOf(LinearCrossEntropyInputOp op) { return lossRule(op); }
 
 //===----------------------------------------------------------------------===//
 // Optimizer
@@ -345,11 +350,12 @@ void mlir::dyna::registerLayoutRules(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, DynaDialect *) {
     attachRules<EmbeddingOp, PositionsOp, LinearOp, AttentionOp, BiasOp,
                 LayerNormOp, RmsNormOp, RotaryOp, GeluOp, SiluOp, ReluOp, AddOp,
-                MulOp, DropoutOp, LinearCrossEntropyOp, EmbeddingGradOp,
-                PositionsGradOp, LinearGradInputOp, LinearGradWeightOp,
-                BiasGradOp, AttentionGradOp, GeluGradOp, SiluGradOp, ReluGradOp,
-                LayerNormGradInputOp, LayerNormGradWeightOp, RmsNormGradInputOp,
-                RmsNormGradWeightOp, LinearCrossEntropyTrainOp, AdamwOp,
+                ScaleOp, MulOp, DropoutOp, LinearCrossEntropyOp,
+                EmbeddingGradOp, PositionsGradOp, LinearGradInputOp,
+                LinearGradWeightOp, BiasGradOp, AttentionGradOp, GeluGradOp,
+                SiluGradOp, ReluGradOp, LayerNormGradInputOp,
+                LayerNormGradWeightOp, RmsNormGradInputOp, RmsNormGradWeightOp,
+                LinearCrossEntropyTrainOp, LinearCrossEntropyInputOp, AdamwOp,
                 SumSquaresOp, CastOp>(*context);
   });
 }

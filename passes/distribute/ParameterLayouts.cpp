@@ -247,9 +247,11 @@ LogicalResult ParameterChooser::run() {
     if (seen.contains(linear))
       continue;
     FeatureRegion region;
-    if (growRegion(linear, region) ||
-        llvm::any_of(region.columns,
-                     [&](Operation *column) { return seen.contains(column); }))
+    auto isSeen = [&](Operation *op) { return seen.contains(op); };
+    // What an adapter makes of few features stays whole: the linear behind it has its
+    // output features split, with those of the linear that it adds to.
+    if (growRegion(linear, region) || llvm::any_of(region.columns, isSeen) ||
+        llvm::any_of(region.rows, isSeen))
       continue;
     if (failed(splitRegion(region)))
       return failure();

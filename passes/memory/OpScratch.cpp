@@ -90,9 +90,8 @@ std::optional<LinearBytes> mlir::dyna::scratchOf(Operation *op) {
             elementBytes(grad.getQuery()), grad.getHeads(), grad.getKvHeads(),
             grad.getHeadDim()));
       })
-      .Case([](LinearCrossEntropyOp head) -> Result {
-        return scratchOfHead(head);
-      })
+      .Case<LinearCrossEntropyOp, LinearCrossEntropyInputOp>(
+          [](auto head) -> Result { return scratchOfHead(head); })
       .Case([](LinearCrossEntropyTrainOp head) -> Result {
         LinearBytes bytes = scratchOfHead(head);
         auto type = cast<RankedTensorType>(head.getAccumulator().getType());

@@ -155,6 +155,7 @@ void ManifestBuilder::addParameters() {
     out->set_constant(parameter.getConstant().convertToDouble());
     out->set_normal_std(parameter.getNormal().convertToDouble());
     out->set_decay(parameter.getDecay());
+    out->set_frozen(parameter.getFrozen());
   }
 }
 

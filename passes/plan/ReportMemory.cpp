@@ -106,6 +106,8 @@ Persistent countPersistent(ModuleOp module) {
     Type accumulator = getAccumulatorType(element);
     int64_t wide = bytesOf(type.clone(accumulator)).constant;
     bytes.parameters += bytesOf(type).constant;
+    if (parameter.getFrozen())
+      continue;
     bytes.gradients +=
         gradients ? bytesOf(type.clone(gradients)).constant : wide;
     bytes.moments += 2 * wide;

@@ -293,8 +293,9 @@ enum { DYNA_NO_TARGET = -1 };
 ///
 /// x: [rows, width]; w: [vocab, width]; targets: int32 [rows]. *loss_sum = sum
 /// of the token losses (overwritten). Training (dx not null) also writes dx =
-/// d(loss_sum)/dx * gradient_scale (zeros for ignored rows) and adds
+/// d(loss_sum)/dx * gradient_scale (zeros for ignored rows). If dw is not null it adds
 /// d(loss_sum)/dw * gradient_scale to dw (f32; f64 under f64): three products.
+/// A frozen weight has no dw: two products.
 /// The products are the caller's, so that a generated one serves here too:
 /// `matmul` for x*w^T into the logits (f32 C under bf16), `matmul_input` for
 /// dx, `matmul_weight` for dw.

@@ -43,13 +43,16 @@ struct CallBytes {
 CallBytes callBytesOf(const plan::LayerKind &kind, const KindAt &at,
                       const Model &model, Load load) {
   CallBytes moved;
-  for (const plan::TensorSpec &spec : kind.parameters()) {
+  for (int slot = 0; slot < kind.parameters_size(); ++slot) {
+    const plan::TensorSpec &spec = kind.parameters(slot);
     double bytes = bytesOf(spec, at, load);
     double elements = bytes / static_cast<double>(elementBytes(spec.type()));
     auto as = [&](plan::ElementType type) {
       return elements * static_cast<double>(elementBytes(type));
     };
     moved.parameters += bytes;
+    if (model.isFrozenSlot(at.kind, slot))
+      continue;
     moved.allGradients += as(model.gradientType());
     moved.masters += as(model.masterType());
     moved.copies += spec.type() == model.masterType() ? 0 : bytes;
@@ -99,10 +102,26 @@ double bytesMoved(const CallBytes &t, cost::Direction direction, bool hasLoss) {
   }
 }
 
-/// Forward computes the loss together with its gradients: three products. Tokens
-/// that are dealt are as many as the first rank has.
+/// Returns the flops for weight gradients, of which frozen parameters have none.
+double weightFlops(const plan::LayerKind &kind, const KindAt &at,
+                   const Model &model, double all, const Load &load) {
+  bool isAnyFrozen = false;
+  for (int slot = 0; slot < kind.parameters_size(); ++slot)
+    isAnyFrozen |= model.isFrozenSlot(at.kind, slot);
+  const plan::LayerKind::Role &role = kind.roles(DYNA_ROLE_BACKWARD_WEIGHT);
+  if (!isAnyFrozen || !role.present())
+    return all;
+  return static_cast<double>(role.flops_per_token()) *
+             static_cast<double>(load.queries) +
+         static_cast<double>(role.flops_per_part_token()) *
+             static_cast<double>(dyna_part_size(load.queries, at.tp, 0));
+}
+
+/// Forward computes the loss together with its gradients: three products, or two if
+/// the table is frozen. Tokens that are dealt are as many as the first rank has.
 double flopsOf(const plan::LayerKind &kind, const KindAt &at,
-               cost::Direction direction, const Load &load) {
+               const Model &model, cost::Direction direction,
+               const Load &load) {
   const int64_t part = dyna_part_size(load.queries, at.tp, 0);
   double layer = static_cast<double>(kind.flops_per_token()) *
                      static_cast<double>(load.queries) +
@@ -112,13 +131,17 @@ double flopsOf(const plan::LayerKind &kind, const KindAt &at,
                      static_cast<double>(load.pairs);
   double loss = static_cast<double>(kind.flops_per_target()) *
                 static_cast<double>(load.targets);
+  const int table = kind.target_table();
+  const bool isTableFrozen =
+      table < kind.parameters_size() && model.isFrozenSlot(at.kind, table);
   switch (direction) {
   case cost::FORWARD:
-    return layer + 3 * loss;
+    return layer + (isTableFrozen ? 2 : 3) * loss;
   case cost::BACKWARD:
-    return 2 * layer;
-  case cost::BACKWARD_INPUT:
+    return layer + weightFlops(kind, at, model, layer, load);
   case cost::BACKWARD_WEIGHT:
+    return weightFlops(kind, at, model, layer, load);
+  case cost::BACKWARD_INPUT:
   case cost::RECOMPUTE_FULL:
     return layer;
   case cost::RECOMPUTE_SELECTIVE:
@@ -381,7 +404,7 @@ double CostModel::estimate(const KindAt &at, cost::Direction direction,
   if (!stores)
     done.pairs = visiblePairs(kind, load);
   double flops =
-      flopsOf(kind, at, direction, done) /
+      flopsOf(kind, at, *model_, direction, done) /
       reached(flopRate(device, manifest.compute_type()), device.flops_reach());
   const double rate = reached(device.bytes_per_second(), device.bytes_reach());
   double bytes = bytesMoved(callBytesOf(kind, at, *model_, load), direction,

@@ -84,10 +84,10 @@ dyna_status dyna::checkHead(dyna_context *context, const dyna_head *p,
     return fail(context, DYNA_INVALID_ARGUMENT,
                 "%s: rows with a target are listed, but not how many they are",
                 name);
-  if (!p->loss_sum || !p->matmul ||
-      (p->dx && (!p->dw || !p->matmul_input || !p->matmul_weight)))
+  if (!p->loss_sum || !p->matmul || (p->dx && !p->matmul_input) ||
+      (p->dw && (!p->dx || !p->matmul_weight)))
     return fail(context, DYNA_INVALID_ARGUMENT,
-                "%s: loss_sum, or a matrix product, or (with dx) dw is null",
+                "%s: loss_sum, or a matrix product, or (with dw) dx is null",
                 name);
   if (p->rows > 0 && (!p->x || !p->w || !p->targets || !p->workspace))
     return fail(context, DYNA_INVALID_ARGUMENT,

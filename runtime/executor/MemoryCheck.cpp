@@ -185,7 +185,8 @@ void MemoryCheck::addParameterRanges(const Instruction &instruction,
         (masks && updated && view.model().hasMask(p)))
       add(ParameterPart::Gradient, all, elementBytes(view.gradientType()));
     if (written(ParameterUse::Masters))
-      add(ParameterPart::Master, view.hasCopy(p) ? rows : all, master);
+      add(ParameterPart::Master, view.hasCopy(p) ? rows : all,
+          elementBytes(view.masterType(p)));
     if (written(ParameterUse::Moments)) {
       add(ParameterPart::FirstMoment, rows, master);
       add(ParameterPart::SecondMoment, rows, master);

@@ -335,7 +335,7 @@ int64_t RankTeam::partBytes(int parameter, ParameterPart part) const {
       part == ParameterPart::Master ||
       (part == ParameterPart::Copy   ? model().hasCopy(parameter)
        : part == ParameterPart::Mask ? trains && model().hasMask(parameter)
-                                     : trains);
+                                     : trains && !model().isFrozen(parameter));
   return exists ? model().elements(parameter) * logicalBytes(parameter, part)
                 : 0;
 }

@@ -248,9 +248,11 @@ void Lockstep::runHead(Operation *op, Value x, Value weight, Value targets,
     Tensor own = tensor(weight, rank);
     own.shape[0] = logits[rank].width();
     own.values.resize(Tensor::countElements(own.shape));
+    ranks[rank][dX] = linearGradInput(logits[rank], own);
+    if (!accumulator)
+      continue;
     Tensor gradient = tensor(accumulator, rank);
     addLinearGradWeight(gradient, logits[rank], tensor(x, rank));
-    ranks[rank][dX] = linearGradInput(logits[rank], own);
     ranks[rank][accumulated] = std::move(gradient);
   }
 }
@@ -266,6 +268,11 @@ LogicalResult Lockstep::visitSharded(Operation *op) {
     runHead(op, head.getX(), head.getWeight(), head.getTargets(),
             head.getIgnoreIndex(), shard, head.getLoss(), head.getDX(),
             head.getAccumulator(), head.getResult());
+    return success();
+  }
+  if (auto head = dyn_cast<LinearCrossEntropyInputOp>(op)) {
+    runHead(op, head.getX(), head.getWeight(), head.getTargets(),
+            head.getIgnoreIndex(), shard, head.getLoss(), head.getDX(), {}, {});
     return success();
   }
   for (int64_t rank = 0; rank < mesh.size(); ++rank) {

@@ -397,6 +397,7 @@ static const Consumer consumers[] = {
     {"GeluErf", "$out = dyna.gelu $in erf : tensor<?x12xf64>"},
     {"Silu", "$out = dyna.silu $in : tensor<?x12xf64>"},
     {"Relu", "$out = dyna.relu $in : tensor<?x12xf64>"},
+    {"Scale", "$out = dyna.scale $in {factor = 0.5 : f64} : tensor<?x12xf64>"},
     {"Square", "$out = dyna.mul $in, $in : tensor<?x12xf64>"},
     {"Product", "$out = dyna.mul $in, %x : tensor<?x12xf64>"},
     {"Add", "$out = dyna.add $in, $in : tensor<?x12xf64>"},

@@ -116,6 +116,12 @@ static void run(SiluOp op, Frame &f) {
 static void run(ReluOp op, Frame &f) {
   f.set(op.getResult(), relu(f.tensor(op.getX())));
 }
+static void run(ScaleOp op, Frame &f) {
+  Tensor result = f.tensor(op.getX());
+  for (double &value : result.values)
+    value *= number(op.getFactor());
+  f.set(op.getResult(), std::move(result));
+}
 static void run(DropoutOp op, Frame &f) {
   f.set(op.getResult(),
         dropout(f.tensor(op.getX()), f.segments(op.getSegments()),
@@ -221,6 +227,16 @@ static void run(LinearCrossEntropyTrainOp op, Frame &f) {
   f.set(op.getDX(), std::move(dx));
   f.set(op.getResult(), std::move(sum));
 }
+static void run(LinearCrossEntropyInputOp op, Frame &f) {
+  const Tensor &x = f.tensor(op.getX()), &weight = f.tensor(op.getWeight());
+  const Ids &targets = f.ids(op.getTargets());
+  int64_t ignore = op.getIgnoreIndex();
+  Tensor unused(weight.shape);
+  Tensor dx = linearCrossEntropyGrad(unused, x, weight, targets, ignore,
+                                     f.getContext().inverseTargets);
+  f.set(op.getLoss(), scalar(linearCrossEntropy(x, weight, targets, ignore)));
+  f.set(op.getDX(), std::move(dx));
+}
 
 //===----------------------------------------------------------------------===//
 // Optimizer
@@ -293,12 +309,13 @@ LogicalResult reference::evaluateOperation(Operation *op,
   Frame frame(environment, context);
   return dispatch<EmbeddingOp, PositionsOp, LinearOp, BiasOp, AddOp, MulOp,
                   LayerNormOp, RmsNormOp, RotaryOp, GeluOp, SiluOp, ReluOp,
-                  DropoutOp, AttentionOp, LinearCrossEntropyOp, EmbeddingGradOp,
-                  PositionsGradOp, LinearGradInputOp, LinearGradWeightOp,
-                  BiasGradOp, AttentionGradOp, GeluGradOp, SiluGradOp,
-                  ReluGradOp, LayerNormGradInputOp, LayerNormGradWeightOp,
-                  RmsNormGradInputOp, RmsNormGradWeightOp,
-                  LinearCrossEntropyTrainOp, AdamwOp, SumSquaresOp, CastOp>(
+                  DropoutOp, ScaleOp, AttentionOp, LinearCrossEntropyOp,
+                  EmbeddingGradOp, PositionsGradOp, LinearGradInputOp,
+                  LinearGradWeightOp, BiasGradOp, AttentionGradOp, GeluGradOp,
+                  SiluGradOp, ReluGradOp, LayerNormGradInputOp,
+                  LayerNormGradWeightOp, RmsNormGradInputOp,
+                  RmsNormGradWeightOp, LinearCrossEntropyTrainOp,
+                  LinearCrossEntropyInputOp, AdamwOp, SumSquaresOp, CastOp>(
       op, frame);
 }
 

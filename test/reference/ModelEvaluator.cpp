@@ -115,6 +115,12 @@ static void reverse(SiluOp op, const Tensor &dy, Tape &tape) {
 static void reverse(ReluOp op, const Tensor &dy, Tape &tape) {
   tape.add(op.getX(), reluGrad(tape.tensor(op.getX()), dy));
 }
+static void reverse(ScaleOp op, const Tensor &dy, Tape &tape) {
+  Tensor gradient = dy;
+  for (double &value : gradient.values)
+    value *= number(op.getFactor());
+  tape.add(op.getX(), gradient);
+}
 static void reverse(DropoutOp op, const Tensor &dy, Tape &tape) {
   tape.add(op.getX(),
            dropout(dy, tape.segments(op.getSegments()),
@@ -174,7 +180,7 @@ reference::differentiateLayer(LayerOp layer, const std::vector<Datum> &args,
     Tensor dy = tape.gradient(op.getResult(0));
     if (failed(reverseOneOf<EmbeddingOp, PositionsOp, LinearOp, BiasOp, AddOp,
                             MulOp, LayerNormOp, RmsNormOp, RotaryOp, GeluOp,
-                            SiluOp, ReluOp, DropoutOp, AttentionOp,
+                            SiluOp, ReluOp, DropoutOp, ScaleOp, AttentionOp,
                             LinearCrossEntropyOp>(&op, dy, tape)))
       return failure();
   }

@@ -106,7 +106,7 @@ private:
       return DYNA_OK;
     if (dyna_status status = addInput(first, count))
       return status;
-    return addWeight(x, first, count);
+    return p_.dw ? addWeight(x, first, count) : DYNA_OK;
   }
 
   /// Logits become their gradient (in training).

@@ -150,6 +150,8 @@ private:
       for (int64_t i = 0; i < count; ++i)
         memcpy(row(p_.dx, rows[i]), row(dx, i),
                static_cast<size_t>(space_.rowBytes));
+    if (!p_.dw)
+      return DYNA_OK;
 
     dyna_matmul weight = {};
     weight.m = part_.size, weight.n = p_.width, weight.k = count;

@@ -182,7 +182,9 @@ std::string describeManifest(const Model &model, int64_t tokens) {
   for (int p = 0; p < model.parameters(); ++p)
     text += formatText("  %-44s %-18s %s\n", model.parameter(p).name(),
                        shapeText(model.parameter(p).shape()),
-                       model.parameter(p).decay() ? "" : "no decay");
+                       model.isFrozen(p)            ? "frozen"
+                       : model.parameter(p).decay() ? ""
+                                                    : "no decay");
   return text + degreesText(model) + memoryText(model, tokens);
 }
 

@@ -247,7 +247,7 @@ std::vector<RankBox> ExecutableGraph::boxes(int parameter) const {
 
 std::vector<RankBox> ExecutableGraph::currentBoxes(int parameter) const {
   std::vector<RankBox> current = boxes(parameter);
-  if (strategy_.zero)
+  if (strategy_.zero && !model_->isFrozen(parameter))
     for (RankBox &one : current) {
       auto [index, count] = holderIndex(parameter, one.rank);
       int64_t rows = one.box.size[0];
@@ -273,7 +273,9 @@ void ExecutableGraph::groupHolders() {
     for (int stage : stagesOf_[p])
       for (int shard = 0; shard < strategy_.tp; ++shard) {
         int rank = rankAt({0, stage, shard});
-        HolderGroup group = {holders(p, rank), spansStages(p) ? p : -1};
+        HolderGroup group = {model_->isFrozen(p) ? std::vector<int>{rank}
+                                                 : holders(p, rank),
+                             spansStages(p) ? p : -1};
         holderGroupOf_[p][indexInReplica(rank)] =
             ids.insert({std::move(group), static_cast<int>(ids.size())})
                 .first->second;
@@ -329,6 +331,10 @@ RankView ExecutableGraph::rankView(int rank) const {
     parameter.rowElements = box.size[1];
     parameter.firstRow = box.begin[0];
     parameter.firstColumn = box.begin[1];
+    if (model_->isFrozen(p)) {
+      parameter.counts = false;
+      continue;
+    }
     parameter.holders = static_cast<int>(count);
     int64_t parts = strategy_.zero ? count : 1;
     int64_t share = strategy_.zero ? index : 0;

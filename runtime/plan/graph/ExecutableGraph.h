@@ -104,9 +104,10 @@ public:
     return stagesOf_[parameter];
   }
   /// A parameter on several stages is exchanged apart from all others, in a
-  /// group of its own: each stage comes to it in the order of its own layers.
+  /// group of its own: each stage comes to it in the order of its own layers. A
+  /// frozen one is not exchanged.
   bool spansStages(int parameter) const {
-    return stagesOf_[parameter].size() > 1;
+    return stagesOf_[parameter].size() > 1 && !model_->isFrozen(parameter);
   }
   /// How the parameter is split over the ranks of one stage.
   const Layout &layout(int parameter) const { return layouts_[parameter]; }

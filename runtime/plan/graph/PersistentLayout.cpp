@@ -13,6 +13,7 @@ plan::ElementType typeOf(const Model &model, int parameter,
   return part == ParameterPart::Copy       ? model.computeType(parameter)
          : part == ParameterPart::Gradient ? model.gradientType()
          : part == ParameterPart::Mask     ? plan::ELEMENT_UNKNOWN
+         : part == ParameterPart::Master   ? model.masterType(parameter)
                                            : model.masterType();
 }
 
@@ -74,22 +75,27 @@ PersistentLayout persistentLayout(const RankView &view, Persistent persistent,
   // large as what it updates.
   for (int p : held)
     if (!view.hasCopy(p) && isHere(p))
-      places[p].master = place(view.elements(p), master);
+      places[p].master =
+          place(view.elements(p), elementBytes(view.masterType(p)));
     else if (view.hasCopy(p) && includes(persistent, Persistent::Masters))
       places[p].master = place(view.updatedElements(p), master);
   for (int p : held)
     if (view.hasCopy(p) && isHere(p))
       places[p].copy =
           place(view.elements(p), elementBytes(view.computeType(p)));
+  std::vector<int> trained;
+  for (int p : held)
+    if (!view.isFrozen(p))
+      trained.push_back(p);
   if (includes(persistent, Persistent::Gradients))
-    for (int p : held)
+    for (int p : trained)
       places[p].gradient =
           place(view.elements(p), elementBytes(view.gradientType()));
   if (!includes(persistent, Persistent::Moments))
     return layout;
-  for (int p : held)
+  for (int p : trained)
     places[p].m = place(view.updatedElements(p), master);
-  for (int p : held)
+  for (int p : trained)
     places[p].v = place(view.updatedElements(p), master);
   for (int p : held)
     if (view.model().hasMask(p))

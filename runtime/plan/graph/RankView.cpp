@@ -19,7 +19,7 @@ RankView::RankView(const Model &model, RankPart part)
   for (int l = 0; l < layers(); ++l)
     for (int slot = 0; slot < layer(l).parameters_size(); ++slot) {
       int p = layer(l).parameters(slot);
-      if (owners_[p] < 0 && hasLayer(l))
+      if (owners_[p] < 0 && hasLayer(l) && !model.isFrozen(p))
         owners_[p] = l;
       elements_[p] = 1;
       for (int64_t size : kind(l).parameters(slot).shape())
@@ -34,8 +34,10 @@ RankView RankView::whole(const Model &model) {
   for (int p = 0; p < model.parameters(); ++p) {
     RankPart::Parameter &place = part.parameters[p];
     place.here = true;
-    place.rows = place.updateEnd = model.rows(p);
+    place.rows = model.rows(p);
     place.rowElements = model.rowElements(p);
+    place.updateEnd = model.isFrozen(p) ? 0 : place.rows;
+    place.counts = !model.isFrozen(p);
   }
   return RankView(model, std::move(part));
 }

@@ -30,12 +30,12 @@ struct RankPart {
     int64_t rows = 0, rowElements = 0;
     int64_t firstRow = 0, firstColumn = 0;
     /// The rows of this rank's part that it updates: all of them, or with ZeRO
-    /// its share.
+    /// its share; of a frozen one none.
     int64_t updateBegin = 0, updateEnd = 0;
     /// Whether this rank's rows count in the gradient's norm: each element does
     /// on one rank.
     bool counts = true;
-    /// Ranks that hold it and sum its gradients; with this one.
+    /// Ranks that hold it and sum its gradients; with this one. 1 of a frozen one.
     int holders = 1;
   };
   int firstLayer = 0, endLayer = 0;
@@ -103,11 +103,15 @@ public:
   int64_t elements(int parameter) const { return elements_[parameter]; }
   /// Types are the model's.
   plan::ElementType masterType() const { return model_->masterType(); }
+  plan::ElementType masterType(int parameter) const {
+    return model_->masterType(parameter);
+  }
   plan::ElementType gradientType() const { return model_->gradientType(); }
   plan::ElementType computeType(int parameter) const {
     return model_->computeType(parameter);
   }
   bool hasCopy(int parameter) const { return model_->hasCopy(parameter); }
+  bool isFrozen(int parameter) const { return model_->isFrozen(parameter); }
   bool holds(int parameter) const { return part_.parameters[parameter].here; }
   const RankPart::Parameter &place(int parameter) const {
     return part_.parameters[parameter];
@@ -128,7 +132,8 @@ public:
   bool reportsLoss() const { return part_.shard == 0; }
   /// Whether ranks share the optimizer's work (ZeRO-1).
   bool zero() const { return part_.zero; }
-  /// The layer of this view that updates the parameter, -1 for none.
+  /// The layer of this view that updates the parameter, -1 for none: also of a frozen
+  /// one.
   int owner(int parameter) const { return owners_[parameter]; }
   /// Whether `layer` updates the parameter in its list at `slot`.
   bool updates(int layer, int slot) const;

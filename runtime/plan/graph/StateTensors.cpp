@@ -11,6 +11,8 @@ namespace dyna {
 std::vector<ParameterPart> stateParts(const Model &model, int parameter,
                                       Persistent persistent) {
   std::vector<ParameterPart> parts = {ParameterPart::Master};
+  if (model.isFrozen(parameter))
+    return parts;
   if (model.hasCopy(parameter))
     parts.push_back(ParameterPart::Copy);
   if (includes(persistent, Persistent::Moments))

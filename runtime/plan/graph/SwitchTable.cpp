@@ -60,6 +60,8 @@ std::vector<SwitchTensor> gradientTensors(const ExecutableGraph &from,
   std::vector<int> order = parametersByFirstUse(model);
   std::reverse(order.begin(), order.end());
   for (int p : order) {
+    if (model.isFrozen(p))
+      continue;
     SwitchTensor tensor;
     tensor.parameter = p;
     tensor.part = ParameterPart::Gradient;

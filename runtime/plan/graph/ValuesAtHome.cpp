@@ -30,7 +30,7 @@ int64_t rowAtHome(const ExecutableGraph &home, const ExecutableGraph &graph,
       own.rowElements != there.rowElements)
     return -1;
   int64_t begin = 0, end = there.rows;
-  if (home.strategy().zero) {
+  if (home.strategy().zero && !home.model().isFrozen(p)) {
     const auto [index, count] = home.holderIndex(p, rank);
     begin = partBegin(there.rows, count, index);
     end = begin + partSize(there.rows, count, index);
@@ -65,8 +65,9 @@ std::vector<HeldParameters> heldOf(const ExecutableGraph &home,
       if (!view.holds(p))
         continue;
       // As persistentLayout places them.
-      held[rank].gradients += dyna_align_block(
-          view.elements(p) * elementBytes(model.gradientType()));
+      if (!model.isFrozen(p))
+        held[rank].gradients += dyna_align_block(
+            view.elements(p) * elementBytes(model.gradientType()));
       if (rowAtHome(home, graph, rank, p) < 0)
         held[rank].values +=
             dyna_align_block(view.elements(p) * elementOf(model, p));

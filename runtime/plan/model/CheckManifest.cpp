@@ -186,6 +186,32 @@ Status checkChainLink(const plan::Manifest &manifest, int l) {
   return Status::ok();
 }
 
+/// Layers of one kind share its functions, so they freeze the same places; and some
+/// parameter is trained.
+Status checkFrozen(const plan::Manifest &manifest) {
+  std::vector<int> first(manifest.kinds_size(), -1);
+  for (int l = 0; l < manifest.layers_size(); ++l) {
+    const plan::Layer &layer = manifest.layers(l);
+    int &known = first[layer.kind()];
+    known = known < 0 ? l : known;
+    const plan::Layer &other = manifest.layers(known);
+    for (int slot = 0; slot < layer.parameters_size(); ++slot)
+      if (manifest.parameters(layer.parameters(slot)).frozen() !=
+          manifest.parameters(other.parameters(slot)).frozen())
+        return bad(formatText(
+            "layers %d and %d are of one kind, but of '%s' and '%s' only one "
+            "is frozen",
+            known, l, manifest.parameters(other.parameters(slot)).name(),
+            manifest.parameters(layer.parameters(slot)).name()));
+  }
+  for (const plan::Parameter &parameter : manifest.parameters())
+    if (!parameter.frozen())
+      return Status::ok();
+  return manifest.parameters().empty()
+             ? Status::ok()
+             : bad("all parameters are frozen, so that nothing is trained");
+}
+
 Status checkLayers(const plan::Manifest &manifest) {
   if (manifest.layers_size() < 2)
     return bad("a model has at least two layers, but this one has " +
@@ -201,8 +227,11 @@ Status checkLayers(const plan::Manifest &manifest) {
     DYNA_RETURN_IF_ERROR(checkLayerParameters(manifest, l, types));
     DYNA_RETURN_IF_ERROR(checkChainLink(manifest, l));
     bool copies = false;
-    for (const plan::TensorSpec &spec : manifest.kinds(kind).parameters())
-      copies |= spec.type() != (masters64 ? plan::F64 : plan::F32);
+    for (int slot = 0; slot < manifest.layers(l).parameters_size(); ++slot)
+      copies |=
+          manifest.kinds(kind).parameters(slot).type() !=
+              (masters64 ? plan::F64 : plan::F32) &&
+          !manifest.parameters(manifest.layers(l).parameters(slot)).frozen();
     DYNA_RETURN_IF_ERROR(checkRoles(manifest.kinds(kind),
                                     manifest.layers(l).parameters_size() > 0,
                                     copies));
@@ -211,7 +240,7 @@ Status checkLayers(const plan::Manifest &manifest) {
     if (types[p] == plan::ELEMENT_UNKNOWN)
       return bad("parameter '" + manifest.parameters(p).name() +
                  "' is not used by any layer");
-  return Status::ok();
+  return checkFrozen(manifest);
 }
 
 } // namespace

@@ -74,10 +74,14 @@ Model Model::unchecked(plan::Manifest manifest) {
     for (int64_t size : model.parameter(p).shape())
       model.elements_[p] *= size;
   model.computeTypes_.assign(model.parameters(), model.masterType());
+  for (const plan::LayerKind &kind : model.manifest_.kinds())
+    model.frozenSlots_.emplace_back(kind.parameters_size(), 0);
   for (int l = 0; l < model.layers(); ++l)
-    for (int slot = 0; slot < model.layer(l).parameters_size(); ++slot)
-      model.computeTypes_[model.layer(l).parameters(slot)] =
-          model.kind(l).parameters(slot).type();
+    for (int slot = 0; slot < model.layer(l).parameters_size(); ++slot) {
+      const int p = model.layer(l).parameters(slot);
+      model.computeTypes_[p] = model.kind(l).parameters(slot).type();
+      model.frozenSlots_[model.layer(l).kind()][slot] = model.isFrozen(p);
+    }
   return model;
 }
 

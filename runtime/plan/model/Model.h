@@ -87,7 +87,7 @@ public:
   int64_t elements(int parameter) const { return elements_[parameter]; }
   /// Elements of all parameters.
   int64_t totalElements() const;
-  /// Type of masters and optimizer state.
+  /// Type of masters and optimizer state of parameters that are not frozen.
   plan::ElementType masterType() const {
     return manifest_.compute_type() == plan::F64 ? plan::F64 : plan::F32;
   }
@@ -100,9 +100,23 @@ public:
   plan::ElementType computeType(int parameter) const {
     return computeTypes_[parameter];
   }
+  /// Returns true if the parameter keeps its value: it has neither gradient nor moments, and
+  /// its only tensor is of the compute type.
+  bool isFrozen(int parameter) const {
+    return manifest_.parameters(parameter).frozen();
+  }
+  /// Returns true if all layers of a kind give it a frozen parameter there (checkManifest). The
+  /// kind is an index into `Manifest.kinds`.
+  bool isFrozenSlot(int kind, int slot) const {
+    return frozenSlots_[kind][slot] != 0;
+  }
+  /// Type of the tensor from which all other ones of the parameter follow.
+  plan::ElementType masterType(int parameter) const {
+    return isFrozen(parameter) ? computeType(parameter) : masterType();
+  }
   /// Whether a copy in the compute type lies beside the master.
   bool hasCopy(int parameter) const {
-    return computeType(parameter) != masterType();
+    return computeType(parameter) != masterType(parameter);
   }
   /// Returns true if ranks keep a mask of the parameter: a byte for each weight, 0 if the
   /// weight is pruned.
@@ -125,7 +139,8 @@ private:
   std::vector<std::vector<int>> inputs_, outputs_; ///< edges, by layer
   std::vector<int64_t> elements_;
   std::vector<plan::ElementType> computeTypes_;
-  std::vector<bool> masked_; ///< by parameter; empty: none is
+  std::vector<bool> masked_;                   ///< by parameter; empty: none is
+  std::vector<std::vector<char>> frozenSlots_; ///< by kind and slot
 };
 
 //===----------------------------------------------------------------------===//

@@ -63,7 +63,7 @@ StageExchange exchangeOf(const ExecutableGraph &graph, const CostModel &costs,
   std::map<int, Bytes> groups;
   double updated = 0, all = 0;
   for (int p = 0; p < view.parameters(); ++p) {
-    if (!view.holds(p))
+    if (!view.holds(p) || view.isFrozen(p))
       continue;
     Bytes &bytes = groups[graph.holderGroup(p, rank)];
     const auto elements = static_cast<double>(view.elements(p));

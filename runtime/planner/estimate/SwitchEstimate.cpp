@@ -126,8 +126,9 @@ SwitchLayout::SwitchLayout(const ExecutableGraph &graph)
 SwitchEstimator::SwitchEstimator(const Model &model, const Cluster &cluster)
     : cluster_(cluster) {
   for (int p = 0; p < model.parameters(); ++p)
-    parameters_.push_back({elementBytes(model.computeType(p)),
-                           elementBytes(model.gradientType())});
+    parameters_.push_back(
+        {elementBytes(model.computeType(p)),
+         model.isFrozen(p) ? 0 : elementBytes(model.gradientType())});
 }
 
 double SwitchEstimator::seconds(SwitchKind kind, const SwitchLayout &from,

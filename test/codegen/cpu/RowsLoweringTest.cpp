@@ -207,6 +207,8 @@ TEST_P(RowsTest, Unary) {
       {"dyna.gelu %x tanh : $A", geluTanh},
       {"dyna.gelu %x erf : $A", geluErf},
       {"dyna.silu %x : $A", silu},
+      {"dyna.scale %x {factor = 0.5 : f64} : $A",
+       [](double x) { return 0.5 * x; }},
       {"dyna.relu %x : $A", [](double x) { return std::max(x, 0.0); }}};
   for (const Case &test : cases) {
     SCOPED_TRACE(test.op);

@@ -6,6 +6,8 @@
 // CHECK-NEXT:  dyna.parameter @g : tensor<8xf32> constant 1.000000e+00{{$}}
 dyna.parameter @wte : tensor<257x8xf32> normal 0.02 decay
 dyna.parameter @g : tensor<8xf32> constant 1.0
+// CHECK-NEXT:  dyna.parameter @kept : tensor<8xf32> constant 1.000000e+00 frozen{{$}}
+dyna.parameter @kept : tensor<8xf32> constant 1.0 frozen
 
 // CHECK-LABEL: dyna.layer @embed
 // CHECK-SAME:  [%[[W:.*]]: tensor<257x8xf32>](%[[IDS:.*]]: tensor<?xi32>) -> tensor<?x8xf32> {

@@ -57,6 +57,8 @@ dyna.layer @attention[%w: tensor<8x16xf32>](%q: tensor<?x16xf32>, %s: !dyna.segm
 dyna.layer @rows[%g: tensor<8xf32>, %b: tensor<8xf32>](%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
   // expected-remark @+1 {{'[t, n] -> [t, n]'}}
   %0 = dyna.gelu %x tanh : tensor<?x8xf32>
+  // expected-remark @+1 {{'[t, n] -> [t, n] linear in {0}'}}
+  %scaled = dyna.scale %x {factor = 0.5 : f64} : tensor<?x8xf32>
   // expected-remark @+1 {{'[t, n] -> [t, n]'}}
   %1 = dyna.silu %x : tensor<?x8xf32>
   // expected-remark @+1 {{'[t, n] -> [t, n]'}}
@@ -93,6 +95,8 @@ dyna.layer @loss[%w: tensor<257x8xf32>, %d: tensor<257x8xf32>](%x: tensor<?x8xf3
   %0 = dyna.linear_cross_entropy %x, %w, %t : tensor<?x8xf32>, tensor<257x8xf32>, tensor<?xi32>
   // expected-remark @+1 {{'[t!, k!] [v, k!] [t!] [v, k!] -> [1!] [t!, k!] [v, k!] tied 3=2 reduced 0'}}
   %1, %2, %3 = dyna.linear_cross_entropy_train %x, %w, %t, %d : tensor<?x8xf32>, tensor<257x8xf32>, tensor<?xi32>, tensor<257x8xf32>
+  // expected-remark @+1 {{'[t!, k!] [v, k!] [t!] -> [1!] [t!, k!] reduced 0'}}
+  %4, %5 = dyna.linear_cross_entropy_input %x, %w, %t : tensor<?x8xf32>, tensor<257x8xf32>, tensor<?xi32>
   dyna.return %0 : tensor<1xf64>
 }
 

@@ -5,6 +5,7 @@
 #include "runtime/plan/model/Model.h"
 #include "test/runtime/executor/TinyModel.h"
 
+#include <algorithm>
 #include <array>
 #include <map>
 
@@ -304,6 +305,10 @@ plan::Manifest tinyManifest(const TinyOptions &options) {
         manifest.parameters_size());
     addParameter(manifest, "head.b", {W}, 0.1);
   }
+  for (plan::Parameter &parameter : *manifest.mutable_parameters())
+    if (std::count(options.frozen.begin(), options.frozen.end(),
+                   parameter.name()) > 0)
+      parameter.set_frozen(true);
   for (const TinyDegree &degree : options.degrees)
     addDegree(manifest, degree.tp, degree.sp);
   manifest.set_hash(manifestHash(manifest));

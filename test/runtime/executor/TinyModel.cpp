@@ -116,7 +116,7 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
     if (dyna_status status =
             gather(context, segments, dx, static_cast<C *>(workspace)))
       return status;
-    for (int64_t t = 0; t < segments->tq; ++t)
+    for (int64_t t = 0; grads[0].data && t < segments->tq; ++t)
       for (int64_t w = 0; w < W; ++w)
         if (int64_t row = tokens[t] - part.begin; row >= 0 && row < part.size)
           gradient(grads[0])[row * W + w] += dx[t * W + w];
@@ -368,17 +368,19 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
     return DYNA_OK;
   }
 
+  /// Frozen parameters have no gradient.
   static void weightGradient(dyna_context *context, const dyna_tensor *grads,
                              const BlockTiers &tiers, int64_t tq, const C *dy,
                              const C *dh) {
     int64_t n = Part(context, H).size;
     for (int64_t t = 0; t < tq; ++t, count(context, 2)) {
       for (int64_t j = 0; j < n; ++j) {
-        gradient(grads[1])[j] += dh[t * n + j];
-        for (int64_t w = 0; w < W; ++w)
+        if (grads[1].data)
+          gradient(grads[1])[j] += dh[t * n + j];
+        for (int64_t w = 0; grads[0].data && w < W; ++w)
           gradient(grads[0])[j * W + w] += dh[t * n + j] * tiers.u[t * W + w];
       }
-      for (int64_t w = 0; w < W; ++w)
+      for (int64_t w = 0; grads[2].data && w < W; ++w)
         for (int64_t j = 0; j < n; ++j)
           gradient(grads[2])[w * n + j] += dy[t * W + w] * tiers.a[t * n + j];
     }
@@ -508,7 +510,8 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
         g *= context->inverse_targets;
         for (int64_t w = 0; w < W; ++w) {
           gradients[w] += g * table[v * W + w];
-          gradient(grads[0])[v * W + w] += g * row[w];
+          if (grads[0].data)
+            gradient(grads[0])[v * W + w] += g * row[w];
         }
       }
       for (int64_t w = 0; w < W; ++w)
@@ -534,7 +537,7 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
     const C *dx = static_cast<const C *>(saved->products);
     int64_t elements = rowsHere(context, segments) * W;
     std::memcpy(out[0].data, dx, sizeof(C) * elements);
-    for (int64_t i = 0; hasBias() && i < elements; ++i)
+    for (int64_t i = 0; hasBias() && grads[1].data && i < elements; ++i)
       gradient(grads[1])[i % W] += dx[i];
     return DYNA_OK;
   }

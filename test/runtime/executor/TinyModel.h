@@ -58,6 +58,8 @@ struct TinyOptions {
   /// Numbers of the parameters w1, b1 and w2 of each block. Equal numbers are one shared
   /// parameter. Empty: each block has its own. With hidden = width, w1 and w2 may share.
   std::vector<std::array<int, 3>> shares = {};
+  /// Names of frozen parameters; of blocks the same ones in each.
+  std::vector<std::string> frozen = {};
   /// Beside tp=1; they must divide `hidden`.
   std::vector<TinyDegree> degrees = {};
   /// DYNA_BATCH_*: asked for, and compared with what they are of.

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 #include <thread>
 
 // Tests that stop a run need one that takes a while: milliseconds per update.
@@ -38,6 +39,11 @@ static const dyna::TinyProgram &tiny() {
       options.compute = dyna::plan::BF16;
     if (const char *blocks = std::getenv("TINY_BLOCKS"))
       options.blocks = std::atoi(blocks);
+    if (const char *frozen = std::getenv("TINY_FROZEN")) {
+      std::istringstream names(frozen);
+      for (std::string name; std::getline(names, name, ',');)
+        options.frozen.push_back(name);
+    }
     if (std::getenv("TINY_SLEEP"))
       dyna::tinyUpdateHook = sleepInUpdate;
     if (std::getenv("TINY_SLEEP_FORWARD"))

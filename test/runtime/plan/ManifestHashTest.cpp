@@ -47,6 +47,8 @@ const Change covered[] = {
      [](auto &m) { m.mutable_parameters(1)->set_normal_std(2); }},
     {"parameters.decay",
      [](auto &m) { m.mutable_parameters(1)->set_decay(false); }},
+    {"parameters.frozen",
+     [](auto &m) { m.mutable_parameters(1)->set_frozen(true); }},
     {"kinds.name", [](auto &m) { block(m).set_name("other"); }},
     {"kinds.parameters", [](auto &m) { block(m).add_parameters(); }},
     {"kinds.parameters.type",

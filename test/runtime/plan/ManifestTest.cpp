@@ -40,6 +40,16 @@ struct BadManifest {
 
 const BadManifest badManifests[] = {
     {"format 2", [](auto &m) { m.set_format(2); }},
+    {"layers 1 and 2 are of one kind, but of 'h.0.w1' and 'h.1.w1' only one",
+     [](auto &m) {
+       for (plan::Parameter &parameter : *m.mutable_parameters())
+         parameter.set_frozen(parameter.name() == "h.1.w1");
+     }},
+    {"all parameters are frozen",
+     [](auto &m) {
+       for (plan::Parameter &parameter : *m.mutable_parameters())
+         parameter.set_frozen(true);
+     }},
     {"compute type", [](auto &m) { m.set_compute_type(plan::I32); }},
     {"the gradient type",
      [](auto &m) { m.set_gradient_type(plan::BF16); }}, // beside f64
@@ -295,6 +305,28 @@ TEST(ManifestTest, PersistentPartsDoNotOverlap) {
   EXPECT_LT(values.bytes, evaluation.bytes);
   EXPECT_EQ(values.parameters[0].master, -1);
   EXPECT_EQ(values.parameters[0].copy, 4096);
+}
+
+/// A frozen parameter has one tensor, in the type that layers read.
+TEST(ManifestTest, FrozenParametersTakeOneTensor) {
+  TinyOptions tiny;
+  tiny.compute = plan::BF16;
+  const Model all = *Model::create(tinyManifest(tiny));
+  tiny.frozen = {"wte"};
+  const Model frozen = *Model::create(tinyManifest(tiny));
+  const RankView view = RankView::whole(frozen);
+  const PersistentLayout layout = persistentLayout(view);
+  const ParameterPlace &place = layout.parameters[0];
+  EXPECT_GE(place.master, 0);
+  for (int64_t none : {place.copy, place.gradient, place.m, place.v})
+    EXPECT_EQ(none, -1);
+  EXPECT_EQ(view.owner(0), -1);
+  EXPECT_EQ(view.updatedElements(0), 0);
+  // Instead of a copy of 2 bytes and four tensors of 4, one of 2.
+  EXPECT_EQ(persistentLayout(RankView::whole(all)).bytes - layout.bytes,
+            4 * dyna_align_block(4 * view.elements(0)));
+  EXPECT_EQ(typeOf(frozen, 0, ParameterPart::Master), plan::BF16);
+  EXPECT_EQ(typeOf(frozen, 1, ParameterPart::Master), plan::F32);
 }
 
 /// The matrices of a layer follow each other whatever biases stand between them

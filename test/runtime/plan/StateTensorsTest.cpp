@@ -48,9 +48,12 @@ struct Piece {
 /// Holds the state of a graph, by rank and part.
 using Memory = std::map<std::tuple<int, Part>, Piece>;
 
-/// The rows that a rank updates, as its view says.
-Box updatedBox(const RankView &view, int parameter) {
+/// The rows that a rank updates, as its view says; of a frozen parameter all rows.
+Box stateBox(const RankView &view, int parameter) {
   const RankPart::Parameter &place = view.place(parameter);
+  if (view.isFrozen(parameter))
+    return {{place.firstRow, place.firstColumn},
+            {place.rows, place.rowElements}};
   return {{place.firstRow + place.updateBegin, place.firstColumn},
           {place.updateEnd - place.updateBegin, place.rowElements}};
 }
@@ -62,7 +65,7 @@ Memory memoryOf(const ExecutableGraph &graph) {
     const RankView view = graph.rankView(rank);
     const PersistentLayout layout = persistentLayout(view);
     for (int p = 0; p < view.parameters(); ++p) {
-      if (!view.holds(p) || updatedBox(view, p).isEmpty())
+      if (!view.holds(p) || stateBox(view, p).isEmpty())
         continue;
       const ParameterPlace &place = layout.parameters[p];
       for (auto [part, offset] :
@@ -74,7 +77,7 @@ Memory memoryOf(const ExecutableGraph &graph) {
         if (offset < 0)
           continue;
         Piece &piece = memory[{rank, {p, static_cast<int>(part)}}];
-        piece.box = updatedBox(view, p);
+        piece.box = stateBox(view, p);
         piece.bits.assign(piece.box.volume(), 0);
       }
     }
@@ -187,12 +190,17 @@ public:
       tiny.shares = random_.shares(tiny.blocks, crosses);
     else
       tiny.nestedTie = random_.below(2);
+    if (tiny.shares.empty() && random_.below(3) == 0) {
+      tiny.frozen = {"wte"};
+      for (int block = 0; block < tiny.blocks; ++block)
+        tiny.frozen.push_back("h." + std::to_string(block) + ".w1");
+    }
     auto model = Model::create(tinyManifest(tiny));
     EXPECT_TRUE(model.isOk()) << model.status().message();
     model_ = std::make_unique<Model>(std::move(*model));
     std::vector<bool> masked(static_cast<size_t>(model_->parameters()));
     for (size_t p = 0; p < masked.size(); ++p)
-      masked[p] = (seed + p) % 3 == 0;
+      masked[p] = (seed + p) % 3 == 0 && !model_->isFrozen(static_cast<int>(p));
     model_->setMasks(std::move(masked));
   }
 

@@ -346,6 +346,30 @@ Status checkStored(const SafetensorsFile &file, const TensorView *stored,
   return Status::ok();
 }
 
+/// Drops the groups of slots that may be missing, if the file has none of them.
+void dropMissing(const std::vector<ParameterSlot> &slots,
+                 std::vector<Group> &groups,
+                 std::vector<const TensorView *> &stored) {
+  auto mayBeMissing = [&](const Group &group) {
+    return slots[group.members.front()].mayBeMissing;
+  };
+  for (size_t i = 0; i < groups.size(); ++i)
+    if (mayBeMissing(groups[i]) && stored[i])
+      return;
+  size_t kept = 0;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (mayBeMissing(groups[i]))
+      continue;
+    if (kept != i) {
+      groups[kept] = std::move(groups[i]);
+      stored[kept] = stored[i];
+    }
+    ++kept;
+  }
+  groups.resize(kept);
+  stored.resize(kept);
+}
+
 /// A file of a tied model may repeat the embedding as the head.
 bool repeatsEmbedding(const FamilyRules &rules, const SafetensorsFile &file,
                       const std::string &wrapper, const TensorView &head,
@@ -394,6 +418,11 @@ Family dyna::parseFamily(std::string_view name) {
   if (name == "llama")
     return Family::Llama;
   return Family::Custom;
+}
+
+bool dyna::isAdapter(std::string_view parameter) {
+  return endsWith(parameter, ".lora_A.weight") ||
+         endsWith(parameter, ".lora_B.weight");
 }
 
 Placement dyna::placeParameter(Family family, const std::string &parameter) {
@@ -502,12 +531,12 @@ Status dyna::importTensors(Family family, const SafetensorsFile &file,
   DYNA_RETURN_IF_ERROR(groupParameters(family, shaped, groups));
   const std::string wrapper = wrapperOf(file);
   std::vector<const TensorView *> stored;
-  for (const Group &group : groups) {
-    const TensorView *tensor =
-        findStored(rulesOf(family), file, wrapper, group.placement.name);
-    DYNA_RETURN_IF_ERROR(checkStored(file, tensor, group, slots));
-    stored.push_back(tensor);
-  }
+  for (const Group &group : groups)
+    stored.push_back(
+        findStored(rulesOf(family), file, wrapper, group.placement.name));
+  dropMissing(slots, groups, stored);
+  for (size_t i = 0; i < groups.size(); ++i)
+    DYNA_RETURN_IF_ERROR(checkStored(file, stored[i], groups[i], slots));
   const Status unused =
       checkUnused(family, file, wrapper,
                   std::set<const TensorView *>(stored.begin(), stored.end()));

@@ -42,6 +42,10 @@ struct Placement {
 
 Placement placeParameter(Family family, const std::string &parameter);
 
+/// Returns true for a parameter of a low-rank adapter, `*.lora_A.weight` or
+/// `*.lora_B.weight`. Checkpoints of the model without adapters have none.
+bool isAdapter(std::string_view parameter);
+
 /// A tensor of a file, and the parameters that it is made of.
 struct StoredTensor {
   TensorView view;             ///< its data is null
@@ -67,6 +71,8 @@ struct ParameterSlot {
   std::vector<int64_t> shape;
   DType type = DType::F32;
   void *data = nullptr; ///< not needed where rows are taken
+  /// The slot stays as it is if the file has no tensor of any slot that may be missing.
+  bool mayBeMissing = false;
 };
 
 /// Takes rows [begin, end) of the parameter of a slot, in the slot's type.

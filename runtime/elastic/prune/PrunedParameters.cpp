@@ -15,6 +15,11 @@ bool isMatrix(const Model &model, int parameter) {
   return model.parameter(parameter).shape_size() > 1;
 }
 
+/// Frozen weights keep their values, so only trained matrices are pruned.
+bool canBePruned(const Model &model, int parameter) {
+  return isMatrix(model, parameter) && !model.isFrozen(parameter);
+}
+
 /// Returns true if the layer takes tokens or gives the loss.
 bool isAtAnEnd(const Model &model, int layer) {
   if (model.outputsOf(layer).empty())
@@ -29,7 +34,7 @@ std::vector<bool> weightsOfBlocks(const Model &model) {
   std::vector<bool> pruned(static_cast<size_t>(model.parameters()));
   for (int layer = 0; layer < model.layers(); ++layer)
     for (int p : model.layer(layer).parameters())
-      pruned[p] = isMatrix(model, p);
+      pruned[p] = canBePruned(model, p);
   for (int layer = 0; layer < model.layers(); ++layer)
     if (isAtAnEnd(model, layer))
       for (int p : model.layer(layer).parameters())
@@ -39,16 +44,17 @@ std::vector<bool> weightsOfBlocks(const Model &model) {
 
 Status addPattern(const Model &model, const std::string &pattern,
                   std::vector<bool> &pruned) {
-  bool isFound = false, isName = false;
+  bool isFound = false, isName = false, isFrozen = false;
   std::string example;
   for (int p = 0; p < model.parameters(); ++p) {
     const std::string &name = model.parameter(p).name();
-    if (isMatrix(model, p))
+    if (canBePruned(model, p))
       example = name;
     if (!matchesPattern(pattern, name))
       continue;
     isName = true;
-    if (isMatrix(model, p))
+    isFrozen = isFrozen || (isMatrix(model, p) && model.isFrozen(p));
+    if (canBePruned(model, p))
       pruned[p] = isFound = true;
   }
   if (isFound)
@@ -57,8 +63,9 @@ Status addPattern(const Model &model, const std::string &pattern,
       "pruning: 'params=%s': %s; a matrix of this model is '%s', and * stands "
       "for any characters",
       pattern,
-      isName ? "only matrices are pruned, and this is none"
-             : "there is no such parameter",
+      isFrozen ? "it is frozen, and only trained weights are pruned"
+      : isName ? "only matrices are pruned, and this is none"
+               : "there is no such parameter",
       example));
 }
 

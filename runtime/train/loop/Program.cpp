@@ -247,6 +247,9 @@ Status evaluateSession(Session &session, const Checkpoint *loaded) {
     for (const std::string &note : loadingNotes(*loaded, *session.model))
       if (session.writesFiles())
         warn(note);
+    DYNA_RETURN_IF_ERROR(initializeAdapters(*session.ranks,
+                                            static_cast<uint64_t>(options.seed),
+                                            session.device().team()));
     std::string notFinite;
     DYNA_RETURN_IF_ERROR(loadModel(*loaded, *session.ranks, notFinite));
     if (!notFinite.empty() && session.writesFiles())

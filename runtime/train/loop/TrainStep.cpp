@@ -293,6 +293,10 @@ static StatusOr<double> gradientNorm(RankTeam &ranks, int p) {
 Status Trainer::collectGradientNorms() {
   bool wide = session_.model->masterType() == plan::F64;
   for (int p = 0; p < session_.model->parameters(); ++p) {
+    if (session_.model->isFrozen(p)) {
+      gradientNorms_.push_back(0);
+      continue;
+    }
     DYNA_ASSIGN_OR_RETURN(double norm,
                           wide ? gradientNorm<double>(*session_.ranks, p)
                                : gradientNorm<float>(*session_.ranks, p));
@@ -307,8 +311,9 @@ Status Trainer::writeGradientNorms() const {
     losses.add(loss);
   JsonObject norms;
   for (size_t p = 0; p < gradientNorms_.size(); ++p)
-    norms.add(session_.model->parameter(static_cast<int>(p)).name(),
-              gradientNorms_[p]);
+    if (!session_.model->isFrozen(static_cast<int>(p)))
+      norms.add(session_.model->parameter(static_cast<int>(p)).name(),
+                gradientNorms_[p]);
   return replaceFile(
       options_.gradNorms,
       JsonObject()

@@ -5,8 +5,10 @@
 #include "runtime/train/open/Initialize.h"
 
 #include "runtime/abi/Random.h"
+#include "runtime/checkpoint/FamilyNames.h"
 #include "runtime/plan/program/PlanFile.h"
 #include "runtime/planner/graph/Planner.h"
+#include "runtime/train/session/MasterRows.h"
 
 #include <algorithm>
 #include <cmath>
@@ -40,17 +42,27 @@ static Status initializeOne(RankTeam &ranks, int p, uint64_t seed, Team &team) {
         values[i] =
             static_cast<Element>(initialValue(parameter, key, first + i));
     });
-    DYNA_RETURN_IF_ERROR(
-        ranks.writeRows(p, ParameterPart::Master, rows, values.data()));
+    DYNA_RETURN_IF_ERROR(writeMasterRows(ranks, p, rows, values.data()));
   }
   return Status::ok();
 }
 
+static Status initialize(RankTeam &ranks, int p, uint64_t seed, Team &team) {
+  return ranks.model().masterType() == plan::F64
+             ? initializeOne<double>(ranks, p, seed, team)
+             : initializeOne<float>(ranks, p, seed, team);
+}
+
 Status initializeParameters(RankTeam &ranks, uint64_t seed, Team &team) {
-  bool wide = ranks.model().masterType() == plan::F64;
   for (int p = 0; p < ranks.model().parameters(); ++p)
-    DYNA_RETURN_IF_ERROR(wide ? initializeOne<double>(ranks, p, seed, team)
-                              : initializeOne<float>(ranks, p, seed, team));
+    DYNA_RETURN_IF_ERROR(initialize(ranks, p, seed, team));
+  return Status::ok();
+}
+
+Status initializeAdapters(RankTeam &ranks, uint64_t seed, Team &team) {
+  for (int p = 0; p < ranks.model().parameters(); ++p)
+    if (isAdapter(ranks.model().parameter(p).name()))
+      DYNA_RETURN_IF_ERROR(initialize(ranks, p, seed, team));
   return Status::ok();
 }
 

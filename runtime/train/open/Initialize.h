@@ -19,6 +19,10 @@ double initialValue(const plan::Parameter &parameter, uint64_t key,
 /// depend on the number of threads.
 Status initializeParameters(RankTeam &ranks, uint64_t seed, Team &team);
 
+/// Initializes low-rank adapters alone, before a checkpoint is loaded that may have
+/// none of them. The model then starts as that of the checkpoint.
+Status initializeAdapters(RankTeam &ranks, uint64_t seed, Team &team);
+
 /// Brings the copies in the compute type up to date with the masters.
 Status castParameters(RankTeam &ranks);
 

@@ -10,6 +10,7 @@
 #include "runtime/base/Text.h"
 #include "runtime/checkpoint/FamilyNames.h"
 #include "runtime/train/files/SavedConfig.h"
+#include "runtime/train/session/MasterRows.h"
 
 #include <algorithm>
 #include <charconv>
@@ -17,10 +18,6 @@
 
 namespace dyna {
 namespace {
-
-DType masterDType(const Model &model) {
-  return model.masterType() == plan::F64 ? DType::F64 : DType::F32;
-}
 
 std::vector<int64_t> shapeOf(const plan::Parameter &parameter) {
   return {parameter.shape().begin(), parameter.shape().end()};
@@ -47,7 +44,8 @@ std::vector<ParameterSlot> parameterSlots(const Model &model) {
   std::vector<ParameterSlot> slots;
   for (int p = 0; p < model.parameters(); ++p)
     slots.push_back({model.parameter(p).name(), shapeOf(model.parameter(p)),
-                     masterDType(model), nullptr});
+                     masterDType(model), nullptr,
+                     isAdapter(model.parameter(p).name())});
   return slots;
 }
 
@@ -55,7 +53,10 @@ std::vector<ParameterSlot> parameterSlots(const Model &model) {
 TakeRows writeTo(RankTeam &ranks, ParameterPart part) {
   return [&ranks, part](size_t slot, int64_t begin, int64_t end,
                         const void *rows) {
-    return ranks.writeRows(static_cast<int>(slot), part, {begin, end}, rows);
+    const int p = static_cast<int>(slot);
+    return part == ParameterPart::Master
+               ? writeMasterRows(ranks, p, {begin, end}, rows)
+               : ranks.writeRows(p, part, {begin, end}, rows);
   };
 }
 
@@ -82,10 +83,12 @@ public:
     const std::pair<const char *, ParameterPart> moments[] = {
         {".m", ParameterPart::FirstMoment},
         {".v", ParameterPart::SecondMoment}};
-    for (auto [suffix, part] : moments)
-      for (TensorView &tensor : parameterViews(model, suffix))
-        entries.push_back(
-            {{tensor, {entries.size() % parameters_.size()}, false}, part});
+    for (auto [suffix, part] : moments) {
+      std::vector<TensorView> tensors = parameterViews(model, suffix);
+      for (size_t p = 0; p < tensors.size(); ++p)
+        if (!model.isFrozen(static_cast<int>(p)))
+          entries.push_back({{tensors[p], {p}, false}, part});
+    }
     for (int p = 0; p < model.parameters(); ++p)
       if (model.hasMask(p))
         entries.push_back(
@@ -143,7 +146,9 @@ private:
                        dtypeBytes(stored.view.type);
         rows_.resize(bytes);
         DYNA_RETURN_IF_ERROR(
-            ranks_.readRows(p, entry.part, rows, rows_.data()));
+            entry.part == ParameterPart::Master
+                ? readMasterRows(ranks_, p, rows, rows_.data())
+                : ranks_.readRows(p, entry.part, rows, rows_.data()));
         if (!ranks_.hasRankZero())
           continue;
         if (!stored.isPlain())
@@ -169,6 +174,8 @@ Status writeMoment(RankTeam &ranks, ParameterPart part,
                    const std::string &suffix, const SafetensorsFile &file) {
   std::vector<ParameterSlot> slots = parameterSlots(ranks.model());
   for (size_t p = 0; p < slots.size(); ++p) {
+    if (ranks.model().isFrozen(static_cast<int>(p)))
+      continue;
     std::string name = slots[p].name + suffix;
     const TensorView *tensor = file.find(name);
     if (!tensor || tensor->shape != slots[p].shape || !isFloat(tensor->type))
@@ -373,10 +380,13 @@ std::vector<int64_t> checkpointBytes(const Model &model, int64_t shardBytes) {
                      : 1;
   std::vector<int64_t> bytes(static_cast<size_t>(shards),
                              header + part / shards + 1);
-  int64_t masks = 0;
-  for (int p = 0; p < model.parameters(); ++p)
+  int64_t masks = 0, moments = 0;
+  for (int p = 0; p < model.parameters(); ++p) {
     masks += model.hasMask(p) ? model.elements(p) : 0;
-  bytes.push_back(2 * (header + part) + (masks > 0 ? header + masks : 0));
+    moments += model.isFrozen(p) ? 0 : model.elements(p);
+  }
+  moments *= elementBytes(model.masterType());
+  bytes.push_back(2 * (header + moments) + (masks > 0 ? header + masks : 0));
   return bytes;
 }
 
@@ -384,11 +394,16 @@ int64_t checkpointBufferBytes(const Model &model) {
   std::vector<TensorView> parameters = parameterViews(model, "");
   auto stored =
       storedTensors(parseFamily(model.manifest().facts().family()), parameters);
+  // Chunks count bytes as ranks keep them; frozen parameters are wider in files.
+  int64_t chunk = kRowChunkBytes;
+  for (int p = 0; p < model.parameters(); ++p)
+    chunk = std::max(chunk, kRowChunkBytes / elementBytes(model.masterType(p)) *
+                                elementBytes(model.masterType()));
   int64_t whole = 0, rows = 0;
   if (stored.isOk())
     for (const StoredTensor &tensor : *stored) {
       int64_t bytes = *tensorBytes(tensor.view.type, tensor.view.shape);
-      rows = std::max(rows, std::min(bytes, kRowChunkBytes));
+      rows = std::max(rows, std::min(bytes, chunk));
       if (!tensor.isPlain())
         whole = std::max(whole, bytes);
     }

@@ -43,7 +43,8 @@ void mlir::dyna::refuseAttentionDropout(ConfigReader &reader, StringRef field,
 }
 
 OwningOpRef<ModuleOp> mlir::dyna::importConfig(MLIRContext *context,
-                                               llvm::MemoryBufferRef text) {
+                                               llvm::MemoryBufferRef text,
+                                               const LoraOptions &lora) {
   std::string type;
   {
     ConfigReader reader(context, text);
@@ -58,6 +59,6 @@ OwningOpRef<ModuleOp> mlir::dyna::importConfig(MLIRContext *context,
       return {};
     }
   }
-  return type == "gpt2" ? importGpt2(context, text)
-                        : importLlama(context, text);
+  return type == "gpt2" ? importGpt2(context, text, lora)
+                        : importLlama(context, text, lora);
 }

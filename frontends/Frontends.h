@@ -77,14 +77,17 @@ OwningOpRef<ModuleOp> buildGpt2(MLIRContext *context, const Gpt2Config &config);
 OwningOpRef<ModuleOp> buildLlama(MLIRContext *context,
                                  const LlamaConfig &config);
 
-/// Both steps, for the text of a config.json. `importConfig` looks at
-/// `model_type`.
+/// Both steps, for the text of a config.json, with the adapters of `lora`.
+/// `importConfig` looks at `model_type`.
 OwningOpRef<ModuleOp> importGpt2(MLIRContext *context,
-                                 llvm::MemoryBufferRef text);
+                                 llvm::MemoryBufferRef text,
+                                 const LoraOptions &lora = {});
 OwningOpRef<ModuleOp> importLlama(MLIRContext *context,
-                                  llvm::MemoryBufferRef text);
+                                  llvm::MemoryBufferRef text,
+                                  const LoraOptions &lora = {});
 OwningOpRef<ModuleOp> importConfig(MLIRContext *context,
-                                   llvm::MemoryBufferRef text);
+                                   llvm::MemoryBufferRef text,
+                                   const LoraOptions &lora = {});
 
 /// `hidden_act` and `activation_function` of the families.
 Activation readActivation(ConfigReader &reader, StringRef field,

@@ -155,12 +155,14 @@ OwningOpRef<ModuleOp> mlir::dyna::buildGpt2(MLIRContext *context,
 }
 
 OwningOpRef<ModuleOp> mlir::dyna::importGpt2(MLIRContext *context,
-                                             llvm::MemoryBufferRef text) {
+                                             llvm::MemoryBufferRef text,
+                                             const LoraOptions &lora) {
   ConfigReader reader(context, text);
   std::optional<Gpt2Config> config = readGpt2Config(reader);
   if (!config)
     return {};
   ModelBuilder model(reader.location());
+  model.setLora(lora);
   writeGpt2(model, *config);
-  return model.finish();
+  return succeeded(model.checkLora()) ? model.finish() : nullptr;
 }

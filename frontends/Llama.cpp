@@ -326,12 +326,14 @@ OwningOpRef<ModuleOp> mlir::dyna::buildLlama(MLIRContext *context,
 }
 
 OwningOpRef<ModuleOp> mlir::dyna::importLlama(MLIRContext *context,
-                                              llvm::MemoryBufferRef text) {
+                                              llvm::MemoryBufferRef text,
+                                              const LoraOptions &lora) {
   ConfigReader reader(context, text);
   std::optional<LlamaConfig> config = readLlamaConfig(reader);
   if (!config)
     return {};
   ModelBuilder model(reader.location());
+  model.setLora(lora);
   writeLlama(model, *config);
-  return model.finish();
+  return succeeded(model.checkLora()) ? model.finish() : nullptr;
 }

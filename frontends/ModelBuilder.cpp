@@ -3,6 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/ModelBuilder.h"
+#include "dialects/dyna/Adapters.h"
 #include "mlir/IR/Verifier.h"
 #include <cmath>
 
@@ -18,8 +19,9 @@ static Location named(Location location, const Twine &name) {
   return NameLoc::get(StringAttr::get(location.getContext(), name), location);
 }
 
-LayerBuilder::LayerBuilder(LayerOp op, ArrayRef<NamedInput> inputs)
-    : ImplicitLocOpBuilder(op.getLoc(), op.getContext()) {
+LayerBuilder::LayerBuilder(LayerOp op, ArrayRef<NamedInput> inputs,
+                           LoraTargets &lora)
+    : ImplicitLocOpBuilder(op.getLoc(), op.getContext()), lora_(lora) {
   kind_.op = op;
   Block &body = op.getBody().emplaceBlock();
   for (const auto &[name, type] : inputs)
@@ -35,7 +37,9 @@ Value LayerBuilder::parameter(const Twine &name, ArrayRef<int64_t> shape,
                               const Initial &initial) {
   auto type = RankedTensorType::get(shape, getF32Type());
   unsigned index = kind_.parameters.size();
-  kind_.parameters.push_back({name.str(), type, initial});
+  ParameterSpec &spec =
+      kind_.parameters.emplace_back(ParameterSpec{name.str(), type, initial});
+  spec.initial.frozen = lora_.options.isAsked() && !isAdapterName(spec.name);
   return kind_.op.getBody().front().insertArgument(index, type,
                                                    named(getLoc(), name));
 }
@@ -51,7 +55,22 @@ Value LayerBuilder::linear(Value x, const Twine &name, int64_t out,
   Value bias;
   if (hasBias)
     bias = parameter(name + ".bias", {out}, Initial::zeros());
-  return LinearOp::create(*this, x, weight, bias);
+  Value y = LinearOp::create(*this, x, weight, bias);
+  return lora_.add(name.str(), out, widthOf(x))
+             ? AddOp::create(*this, y, adapter(x, name, out)).getResult()
+             : y;
+}
+
+Value LayerBuilder::adapter(Value x, const Twine &name, int64_t out) {
+  const auto rank = static_cast<double>(lora_.options.rank);
+  Value down =
+      parameter(name + ".lora_A.weight", {lora_.options.rank, widthOf(x)},
+                Initial::matrix(1 / rank));
+  Value up = parameter(name + ".lora_B.weight", {out, lora_.options.rank},
+                       Initial::matrix(0));
+  Value small = LinearOp::create(*this, x, down, Value());
+  Value added = LinearOp::create(*this, small, up, Value());
+  return ScaleOp::create(*this, added, APFloat(lora_.options.alpha / rank));
 }
 
 Value LayerBuilder::layerNorm(Value x, const Twine &name, double epsilon) {
@@ -126,7 +145,7 @@ LayerBuilder ModelBuilder::beginLayer(StringRef name,
                             /*numParameters=*/0);
   if (!firstLayer_)
     firstLayer_ = op;
-  return LayerBuilder(op, inputs);
+  return LayerBuilder(op, inputs, lora_);
 }
 
 LayerTemplate ModelBuilder::endLayer(LayerBuilder &layer, Value result) {
@@ -155,7 +174,7 @@ void ModelBuilder::declare(StringRef name, const ParameterSpec &spec) {
   builder_.setInsertionPoint(firstLayer_);
   auto op = ParameterOp::create(
       builder_, name, spec.type, APFloat(spec.initial.constant),
-      APFloat(spec.initial.normal), spec.initial.decay);
+      APFloat(spec.initial.normal), spec.initial.decay, spec.initial.frozen);
   symbols_.insert(op);
 }
 

@@ -26,6 +26,7 @@
 #define DYNA_FRONTENDS_MODELBUILDER_H
 
 #include "dialects/dyna/Dyna.h"
+#include "frontends/Lora.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -33,16 +34,18 @@
 
 namespace mlir::dyna {
 
-/// The initial value of a parameter, and whether weight decay applies.
+/// The initial value of a parameter, whether weight decay applies, and whether it
+/// keeps its value.
 struct Initial {
   double constant = 0;
   double normal = 0;
   bool decay = false;
+  bool frozen = false;
 
   static Initial zeros() { return {}; }
-  static Initial ones() { return {1, 0, false}; }
+  static Initial ones() { return {1, 0, false, false}; }
   /// A matrix: these decay.
-  static Initial matrix(double normal) { return {0, normal, true}; }
+  static Initial matrix(double normal) { return {0, normal, true, false}; }
 };
 
 /// A parameter of a layer kind; its name lacks the prefix of the layer.
@@ -66,13 +69,16 @@ enum class Activation { GeluTanh, GeluErf, Silu, Relu };
 
 class LayerBuilder : public ImplicitLocOpBuilder {
 public:
-  LayerBuilder(LayerOp op, ArrayRef<NamedInput> inputs);
+  /// `lora` must outlive the builder.
+  LayerBuilder(LayerOp op, ArrayRef<NamedInput> inputs, LoraTargets &lora);
 
   Value input(unsigned index);
   Value parameter(const Twine &name, ArrayRef<int64_t> shape,
                   const Initial &initial);
 
-  /// `name.weight` of `[out, width of x]` and, if wanted, `name.bias`.
+  /// `name.weight` of `[out, width of x]` and, if wanted, `name.bias`. A linear with
+  /// adapters also has `name.lora_A.weight` of `[rank, width of x]`, normal with
+  /// standard deviation 1 / rank, and `name.lora_B.weight` of `[out, rank]`, zero.
   Value linear(Value x, const Twine &name, int64_t out, bool hasBias,
                double normal);
   Value layerNorm(Value x, const Twine &name, double epsilon);
@@ -86,6 +92,9 @@ public:
 
 private:
   friend class ModelBuilder;
+  Value adapter(Value x, const Twine &name, int64_t out);
+
+  LoraTargets &lora_;
   LayerTemplate kind_;
   int64_t dropouts_ = 0;
 };
@@ -98,6 +107,10 @@ public:
   /// `location` is that of all ops, where the model is described.
   explicit ModelBuilder(Location location);
   MLIRContext *context() { return builder_.getContext(); }
+  /// Linears of layers that begin from here on have these adapters.
+  void setLora(LoraOptions lora) { lora_.options = std::move(lora); }
+  /// Fails, with a diagnostic, if adapters were asked for that no linear can have.
+  LogicalResult checkLora() { return lora_.check(location_); }
 
   Type ids();
   Type segments();
@@ -122,6 +135,7 @@ private:
   void declare(StringRef name, const ParameterSpec &spec);
 
   Location location_;
+  LoraTargets lora_;
   OwningOpRef<ModuleOp> module_;
   ImplicitLocOpBuilder builder_;
   SymbolTable symbols_;

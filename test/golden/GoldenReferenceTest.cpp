@@ -94,8 +94,9 @@ void GoldenTest::SetUp() {
   model = *module->getOps<ModelOp>().begin();
   golden = std::move(*readJson(name + ".json").getAsObject());
 
+  std::string samples = golden.getString("samples").value_or(name).str();
   auto dataset = ::dyna::openDataset(
-      {goldenFile(name + "_inputs"), goldenFile(name + "_targets")}, {});
+      {goldenFile(samples + "_inputs"), goldenFile(samples + "_targets")}, {});
   ASSERT_TRUE(dataset.isOk()) << dataset.status().message();
   auto index =
       ::dyna::SampleIndex::create(*dataset, {model.getFacts().getPositions(),
@@ -154,6 +155,8 @@ void GoldenTest::step(int64_t index) {
 
   double square = 0;
   for (const auto &[name, gradient] : gradients->parameters) {
+    if (module->lookupSymbol<ParameterOp>(name).getFrozen())
+      continue;
     square += sumSquares(gradient);
     if (index != 0)
       continue;
@@ -165,6 +168,8 @@ void GoldenTest::step(int64_t index) {
   Optimizer optimizer = optimizerAt(index, std::sqrt(square));
   for (ParameterOp op : module->getOps<ParameterOp>()) {
     std::string name = op.getSymName().str();
+    if (op.getFrozen())
+      continue;
     adamw(parameters[name], gradients->parameters[name], m[name], v[name],
           op.getDecay(), optimizer);
   }
@@ -182,7 +187,8 @@ TEST_P(GoldenTest, EvaluatorComputesTheLossesOfPyTorch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, GoldenTest, testing::Values("gpt2", "llama"),
+INSTANTIATE_TEST_SUITE_P(Models, GoldenTest,
+                         testing::Values("gpt2", "llama", "lora"),
                          [](const auto &info) {
                            return std::string(info.param);
                          });

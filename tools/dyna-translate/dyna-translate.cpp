@@ -29,7 +29,8 @@ static int fail(const llvm::Twine &message) {
   return 2;
 }
 
-using Import = OwningOpRef<ModuleOp> (*)(MLIRContext *, llvm::MemoryBufferRef);
+using Import = OwningOpRef<ModuleOp> (*)(MLIRContext *, llvm::MemoryBufferRef,
+                                         const mlir::dyna::LoraOptions &);
 
 /// The line that a diagnostic is of, but of a long one what is near: a
 /// configuration is often one line.
@@ -126,7 +127,8 @@ static LogicalResult addPlans(ModuleOp module, llvm::MemoryBufferRef bytes,
 
 /// The plan alone.
 static OwningOpRef<ModuleOp> importPlan(MLIRContext *context,
-                                        llvm::MemoryBufferRef bytes) {
+                                        llvm::MemoryBufferRef bytes,
+                                        const mlir::dyna::LoraOptions &) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(FileLineColLoc::get(
       context, bytes.getBufferIdentifier(), /*line=*/0, /*column=*/0));
   SmallVector<exec::PlanOp> plans;
@@ -135,7 +137,8 @@ static OwningOpRef<ModuleOp> importPlan(MLIRContext *context,
   return module;
 }
 
-static int translate(Import import, StringRef input, StringRef output) {
+static int translate(Import import, StringRef input, StringRef output,
+                     const mlir::dyna::LoraOptions &lora) {
   std::string message;
   // A serialised plan is bytes.
   auto buffer = import == importPlan
@@ -153,7 +156,7 @@ static int translate(Import import, StringRef input, StringRef output) {
   ScopedDiagnosticHandler excerpts(&context, [&](Diagnostic &diagnostic) {
     return sayWithExcerpt(diagnostic, text);
   });
-  OwningOpRef<ModuleOp> module = import(&context, text);
+  OwningOpRef<ModuleOp> module = import(&context, text, lora);
   if (!module || failed(verify(*module)))
     return 2;
   return print(*module, output);
@@ -291,6 +294,35 @@ static int exportPlan(StringRef input, StringRef output) {
   return write(output, ::dyna::writePlan(exec::exportPlan(plans.front())));
 }
 
+/// Reads the value of --lora. Returns nothing, and says why, if it is wrong.
+static std::optional<mlir::dyna::LoraOptions>
+readLora(const cl::opt<std::string> &lora, bool isConfig) {
+  if (lora.getNumOccurrences() == 0)
+    return mlir::dyna::LoraOptions();
+  std::string error = "--lora goes with a configuration: --from-config, "
+                      "--gpt2 or --llama";
+  std::optional<mlir::dyna::LoraOptions> parsed;
+  if (isConfig)
+    parsed = mlir::dyna::parseLora(lora, error);
+  if (!parsed)
+    fail(error);
+  return parsed;
+}
+
+/// Returns false, and says why, if the output is one of these files.
+static bool isOtherFile(const std::string &output,
+                        std::initializer_list<std::string> inputs) {
+  auto outputId = ::dyna::fileIdOf(output);
+  for (const std::string &file : inputs)
+    if (outputId && file != "-" && output != "-" &&
+        outputId == ::dyna::fileIdOf(file)) {
+      fail("cannot write " + output + ": it is the input " + file +
+           "; name another file with -o");
+      return false;
+    }
+  return true;
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   mlir::dyna::keepPlainNames(argc, argv);
@@ -320,6 +352,11 @@ int main(int argc, char **argv) {
   cl::opt<std::string> graph(
       "graph", cl::desc("exec.graph of that module that the plan is for"),
       cl::value_desc("name"), cl::cat(category));
+  cl::opt<std::string> lora(
+      "lora",
+      cl::desc("Linears of a configuration that get low-rank adapters, their "
+               "rank and alpha (8), as in q,v:16; all else is frozen"),
+      cl::value_desc("linear,...:rank[:alpha]"), cl::cat(category));
   cl::HideUnrelatedOptions(category);
   if (!mlir::dyna::parseToolOptions(
           argc, argv,
@@ -337,15 +374,12 @@ int main(int argc, char **argv) {
     return fail("--into goes with --plan-to-mlir");
   if (into.empty() && !graph.empty())
     return fail("--graph goes with --into, the module that has the graph");
-  auto outputId = ::dyna::fileIdOf(output);
-  for (const std::string &file : {input.getValue(), into.getValue()})
-    if (outputId && file != "-" && output != "-" &&
-        outputId == ::dyna::fileIdOf(file))
-      return fail("cannot write " + output + ": it is the input " + file +
-                  "; name another file with -o");
+  auto adapters = readLora(lora, family >= Gpt2 && family <= Config);
+  if (!adapters || !isOtherFile(output, {input, into}))
+    return 2;
   if (!into.empty())
     return importPlanInto(input, into, graph, output);
   if (family == MlirToPlan)
     return exportPlan(input, output);
-  return translate(imports[family], input, output);
+  return translate(imports[family], input, output, *adapters);
 }

@@ -117,7 +117,7 @@ def main():
             for i, variant in enumerate(F64_VARIANTS if type_ == "f64" else [[]]):
                 result = options.work / f"{model}-{type_}-{i}.json"
                 result.unlink(missing_ok=True)
-                data = ",".join(str(options.golden / f"{model}_{part}") for part in ("inputs", "targets"))
+                data = ",".join(str(options.golden / f"{golden.get('samples', model)}_{part}") for part in ("inputs", "targets"))
                 run([binary, "--data", data, *golden["flags"], *variant, *options.run_flag,
                      f"--print-grad-norms={result}", "--no-progress"])
                 name = " ".join([model, type_, *variant])

@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 
 using namespace dyna;
@@ -283,6 +285,294 @@ TEST(SearchSinglesTest, ModesWithoutGainAreNotSimulated) {
     search({estimateOf("dp=4", 1.0)}, fixedSpace(), seconds, estimate);
     EXPECT_EQ(simulated > 0, gain < 1);
   }
+}
+
+/// Requests that were estimated or simulated, by name.
+struct Asked {
+  std::set<std::string> estimated, simulated;
+  SecondsOf estimating(SecondsOf of) {
+    return [this, of](const PlanRequest &request, int64_t step) {
+      estimated.insert(nameOf(request));
+      return of(request, step);
+    };
+  }
+  SecondsOf simulating(SecondsOf of) {
+    return [this, of](const PlanRequest &request, int64_t step) {
+      simulated.insert(nameOf(request));
+      return of(request, step);
+    };
+  }
+  static std::string nameOf(const PlanRequest &request) {
+    SingleStrategy single;
+    single.request = request;
+    return single.name();
+  }
+};
+
+/// Seconds by name; other requests take `others`.
+SecondsOf table(const std::map<std::string, double> &seconds,
+                double others = 9) {
+  return [=](const PlanRequest &request, int64_t) {
+    auto found = seconds.find(Asked::nameOf(request));
+    return found == seconds.end() ? others : found->second;
+  };
+}
+
+/// A space that neither shows nor changes what its estimates do not favour.
+SingleSpace narrowSpace() {
+  SingleSpace space = fixedSpace();
+  space.mostShown = space.mostRefined = 0;
+  return space;
+}
+
+AloneEstimate pressedEstimate(const std::string &strategy, double seconds,
+                              double unlimited) {
+  AloneEstimate estimate = estimateOf(strategy, seconds);
+  estimate.unlimitedSeconds = unlimited;
+  return estimate;
+}
+
+// The first order of ranks takes 1.1 times its estimate, so the next one does too, and is
+// far from the best.
+TEST(SearchSinglesTest, OneStepCorrectsTheEstimatesOfItsDegrees) {
+  const char *first = "dp=2,tp=2,pp=1,order=tp+pp+dp",
+             *next = "dp=2,tp=2,pp=1,order=tp+dp+pp";
+  for (double took : {1.1, 1.0}) {
+    Asked asked;
+    auto seconds = asked.estimating([&](const PlanRequest &request, int64_t) {
+      return request.strategy.dp == 4 ? 0.99 : took;
+    });
+    SingleSpace space = narrowSpace();
+    const FoundSingles found =
+        search({estimateOf("dp=4", 0.99), estimateOf(first, 1.0),
+                estimateOf(next, 1.01)},
+               space, seconds);
+    EXPECT_EQ(asked.estimated.count(next), took == 1.0);
+    EXPECT_EQ(asked.estimated.count(first), 1u);
+    EXPECT_EQ(found.skipped, took == 1.0 ? 0 : 2);
+  }
+}
+
+// Larger micro-batches are tried for degrees within 1.5 times the best, with the fastest
+// of their modes.
+TEST(SearchSinglesTest, SizesAreThoseOfTheFastestMode) {
+  for (double near : {1.4, 1.6}) {
+    Asked asked;
+    SingleSpace space = narrowSpace();
+    space.mostShown = 10;
+    space.searchesSizes = true;
+    const double none = near + 0.2;
+    search({estimateOf("dp=4", 1), estimateOf("tp=4", 1.05),
+            estimateOf("tp=4,recompute=full", 1.1)},
+           space, table({{"dp=4,tp=1,pp=1", 1.0}}),
+           asked.estimating(table({{"dp=4,tp=1,pp=1", 1.0},
+                                   {"dp=1,tp=4,pp=1", none},
+                                   {"dp=1,tp=4,pp=1,recompute=full", near}})));
+    EXPECT_EQ(
+        asked.estimated.count("dp=1,tp=4,pp=1,recompute=full tokens=16384"),
+        near == 1.4);
+    EXPECT_EQ(asked.estimated.count("dp=1,tp=4,pp=1 tokens=16384"), 0u);
+  }
+}
+
+// Modes are chosen where memory asks for some recomputation, and where they may reach
+// the best: not below the time without limits, nor a quarter below one mode.
+TEST(SearchSinglesTest, ModesAreChosenUnderPressure) {
+  const std::string chosen = "dp=1,tp=4,pp=1 recompute=auto";
+  struct Case {
+    double none, full, unlimited, other;
+    bool isChosen;
+  };
+  for (const Case &one :
+       {Case{1.05, 1.2, 1.0, 0.97, true}, Case{1.005, 1.2, 1.0, 0.97, false},
+        Case{never, 2.0, 0.5, 1.0, false}, Case{never, 1.3, 0.5, 1.0, true},
+        Case{1.2, 1.3, 1.1, 1.0, false}})
+    for (bool searched : {true, false}) {
+      SCOPED_TRACE(one.none * 10 + one.full);
+      Asked asked;
+      SingleSpace space = narrowSpace();
+      space.searchesChosenModes = searched;
+      search({estimateOf("dp=4", one.other),
+              pressedEstimate("tp=4", one.none, one.unlimited),
+              pressedEstimate("tp=4,recompute=selective", one.full, 0),
+              pressedEstimate("tp=4,recompute=full", one.full + 1, 0)},
+             space, table({}, one.other),
+             asked.estimating(table({}, one.other)));
+      EXPECT_EQ(asked.estimated.count(chosen), one.isChosen && searched);
+    }
+}
+
+// The word of a request picks the estimate of its mode. Without room for `full` nothing
+// can be chosen, which is one strategy that does not fit.
+TEST(SearchSinglesTest, WordsOfRecomputationHaveTheirEstimates) {
+  std::vector<AloneEstimate> estimates;
+  for (const char *mode : {"none", "selective", "full"}) {
+    estimates.push_back(estimateOf(std::string("tp=4,recompute=") + mode, 1));
+    estimates.back().besideSeconds = static_cast<double>(estimates.size());
+  }
+  SingleSpace space = narrowSpace();
+  space.searchesRecompute = false;
+  for (size_t mode = 0; mode < 3; ++mode) {
+    space.requests[0].recompute =
+        std::vector<std::string>{"none", "selective", "full"}[mode];
+    const FoundSingles found = search(estimates, space, table({}, 1));
+    ASSERT_EQ(found.fitting.size(), 1u);
+    EXPECT_EQ(found.fitting[0].expected, 2.0 + static_cast<double>(mode));
+  }
+  space.requests[0].recompute = chooseRecomputeWord;
+  for (AloneEstimate &estimate : estimates)
+    estimate.reason = "no room", estimate.seconds = never;
+  const FoundSingles found = search(estimates, space, table({}, 1));
+  EXPECT_EQ(found.fitting.size(), 0u);
+  EXPECT_EQ(found.lacking.size(), 1u);
+}
+
+// Strategies within 1.08 times the best have other choices tried, or all if the search is
+// exhaustive. Estimates above 1.01 times that of the start are left out.
+TEST(SearchSinglesTest, OnlyNearStrategiesAreChanged) {
+  const std::string changed = "dp=1,tp=4,pp=1 tokens";
+  for (bool all : {false, true})
+    for (double seconds : {1.07, 1.2})
+      for (double estimated : {1.0, 1.02}) {
+        Asked asked;
+        SingleSpace space;
+        space.searchesSizes = space.searchesChosenModes = false;
+        space.isExhaustive = all;
+        space.mostRefined = all ? 1 : 2;
+        const FoundSingles found =
+            search({estimateOf("dp=4", 1), estimateOf("tp=4", seconds)}, space,
+                   asked.simulating(table(
+                       {{"dp=4,tp=1,pp=1", 1.0}, {"dp=1,tp=4,pp=1", seconds}})),
+                   table({{"dp=4,tp=1,pp=1", 1.0},
+                          {"dp=1,tp=4,pp=1", seconds},
+                          {changed, seconds * estimated}}));
+        const bool isNear = seconds == 1.07 && estimated == 1.0;
+        EXPECT_EQ(asked.simulated.count(changed), all || isNear);
+        // Of four changes those that were not simulated; or of two.
+        EXPECT_EQ(found.skipped, all               ? 0
+                                 : isNear          ? 3
+                                 : seconds == 1.07 ? 4
+                                                   : 2);
+      }
+}
+
+// Changes follow each other: another kind first, then another cut. What takes as long as
+// before is the same plan, which is listed once.
+TEST(SearchSinglesTest, ChangesAddUp) {
+  AloneEstimate estimate = estimateOf("pp=2", 1.5);
+  estimate.strategy.layers = {1, 3};
+  estimate.layersForLengths = {3, 1};
+  estimate.besideSeconds = 0.5;
+  Asked asked;
+  SingleSpace space;
+  space.searchesSizes = space.searchesChosenModes = false;
+  const FoundSingles found = search(
+      {estimate}, space,
+      asked.simulating(table({{"dp=1,tp=1,pp=2", 1.0},
+                              {"dp=1,tp=1,pp=2 padded", 1.0},
+                              {"dp=1,tp=1,pp=2 tokens", 0.9},
+                              {"dp=1,tp=1,pp=2,layers=3+1", 1.1},
+                              {"dp=1,tp=1,pp=2,layers=2+2", 1.2},
+                              {"dp=1,tp=1,pp=2,layers=3+1 tokens", 0.8},
+                              {"dp=1,tp=1,pp=2,layers=2+2 tokens", 0.7}})),
+      table({}, 1.0));
+  ASSERT_FALSE(found.fitting.empty());
+  EXPECT_EQ(found.fitting[0].name(), "dp=1,tp=1,pp=2,layers=2+2 tokens");
+  EXPECT_EQ(asked.simulated.count("dp=1,tp=1,pp=2,layers=3+1 tokens"), 1u);
+  EXPECT_EQ(asked.simulated.count("dp=1,tp=1,pp=2,layers=0+4"), 0u);
+  for (const SingleStrategy &single : found.fitting) {
+    EXPECT_EQ(single.expected, 1.5) << single.name();
+    EXPECT_NE(single.name(), "dp=1,tp=1,pp=2 padded");
+  }
+}
+
+// Sizes grow and shrink by powers of two within what a run takes.
+TEST(SearchSinglesTest, SizesHaveLimits) {
+  for (double power : {-1.0, 1.0}) {
+    SingleSpace space = narrowSpace();
+    space.mostRefined = 1;
+    space.searchesSizes = true;
+    int64_t least = maxMicroBatchTokens, most = 0;
+    const FoundSingles found = search(
+        {estimateOf("dp=4", 1)}, space,
+        [&](const PlanRequest &request, int64_t) {
+          const int64_t size = request.tokensPerMicroBatch;
+          if (size > 0) {
+            least = std::min(least, size);
+            most = std::max(most, size);
+          }
+          return std::pow(static_cast<double>(size > 0 ? size : 4096), power);
+        });
+    const int64_t best = found.fitting[0].request.tokensPerMicroBatch;
+    EXPECT_EQ(best, power > 0 ? least : most);
+    EXPECT_GE(least, 256);
+    EXPECT_LE(most, maxMicroBatchTokens);
+    EXPECT_TRUE(power > 0 ? best < 512 : best > maxMicroBatchTokens / 2);
+  }
+}
+
+// Degrees that do not fit are replaced by the next ones in what is shown, far ones too.
+TEST(SearchSinglesTest, FarStrategiesAreShownInPlaceOfMisfits) {
+  for (bool fits : {true, false}) {
+    SingleSpace space = narrowSpace();
+    space.mostShown = 2;
+    const FoundSingles found = search(
+        {estimateOf("dp=4", 1), estimateOf("tp=4", 1.1), estimateOf("pp=4", 5)},
+        space,
+        table({{"dp=4,tp=1,pp=1", 1.0},
+               {"dp=1,tp=4,pp=1", fits ? 1.1 : never},
+               {"dp=1,tp=1,pp=4", 5.0}}),
+        table({}, 1.0));
+    ASSERT_EQ(found.fitting.size(), 2u);
+    EXPECT_EQ(found.fitting[1].request.strategy.pp, fits ? 1 : 4);
+    EXPECT_EQ(found.skipped, fits ? 1 : 0);
+  }
+  // None is shown: far ones are left out, and near ones whose step is not near.
+  Asked asked;
+  search(
+      {estimateOf("dp=4", 1), estimateOf("tp=4", 1.1), estimateOf("pp=4", 5)},
+      narrowSpace(), asked.simulating(table({}, 1.0)),
+      table({{"dp=4,tp=1,pp=1", 1.0}, {"dp=1,tp=4,pp=1", 1.1}}));
+  EXPECT_EQ(asked.simulated, (std::set<std::string>{"dp=4,tp=1,pp=1"}));
+}
+
+// Of equals the one that says less is first; misfits are in the order of their names; and
+// chosen modes leave the strategy without one.
+TEST(SearchSinglesTest, OrderOfEqualsAndMisfits) {
+  SingleSpace space = narrowSpace();
+  space.searchesChosenModes = false;
+  FoundSingles found =
+      search({estimateOf("tp=4,recompute=full", 1), estimateOf("dp=4", 1)},
+             space, table({}, 1.0));
+  ASSERT_EQ(found.fitting.size(), 2u);
+  EXPECT_EQ(found.fitting[0].name(), "dp=4,tp=1,pp=1");
+  found = search({estimateOf("tp=4", 1), estimateOf("dp=4", 2),
+                  estimateOf("dp=2,tp=2", 3)},
+                 space, table({}, never));
+  ASSERT_EQ(found.lacking.size(), 3u);
+  for (size_t i = 1; i < 3; ++i)
+    EXPECT_LT(found.lacking[i - 1].name(), found.lacking[i].name());
+  space.mostRefined = 1;
+  space.searchesChosenModes = true;
+  search({estimateOf("tp=4,recompute=full", 1)}, space,
+         [](const PlanRequest &request, int64_t) {
+           EXPECT_TRUE(request.recompute.empty() ||
+                       !request.strategy.recompute);
+           return request.recompute.empty() ? 1.0 : 0.5;
+         });
+}
+
+// All steps decide between finalists.
+TEST(SearchSinglesTest, AllStepsSortTheFinalists) {
+  SingleSpace space = narrowSpace();
+  space.steps = 2;
+  const FoundSingles found =
+      search({estimateOf("dp=4", 1), estimateOf("tp=4", 1.01)}, space,
+             [](const PlanRequest &request, int64_t step) {
+               return request.strategy.tp > 1 ? 1.01 : step == 0 ? 1.0 : 1.1;
+             });
+  ASSERT_EQ(found.fitting.size(), 2u);
+  EXPECT_EQ(found.fitting[0].request.strategy.tp, 4);
 }
 
 } // namespace

@@ -33,6 +33,10 @@ int64_t leastLimit(const ExecutableGraph &graph, int replica, int stage,
 /// layer, and what that kept of a layer goes behind it. With a split, it gives nothing back
 /// yet. A layer of the first one has its store, its sums and what stays for weight
 /// gradients at one time. Layers behind it have the last alone.
+///
+/// If another bundle runs forward before the first one has run backward, the sums are there
+/// and what the last one kept is not counted any more. That is a few percent too little.
+/// PlanWriter::writeWithin makes limits tighter then.
 class FirstOfBundle {
 public:
   void add(int64_t own, int64_t keys, int64_t sums, int64_t keptOfLast) {

@@ -94,8 +94,9 @@ public:
   Status takeLargest(int microBatches, const PlanOptions &options, bool trains,
                      std::optional<double> slowdown = 1, bool alone = false) {
     // Those behind what is kept at a time find the place of those before.
-    const int kept = std::min(microBatches, mostKept(options));
-    const int placed = kept <= mostPlaced ? microBatches : mostPlaced;
+    const int kept = std::min(microBatches, mostKept(options, alone));
+    const int most = fewOf(mostPlaced, 4, options, alone);
+    const int placed = kept <= most ? microBatches : most;
     DYNA_ASSIGN_OR_RETURN(plan::Plan plan,
                           sized(placed, options, trains, slowdown, alone));
     if (placed == microBatches)
@@ -126,26 +127,33 @@ public:
     return take(casts);
   }
 
-  /// By the first stage, of as many micro-batches as there may be.
-  int mostKept(const PlanOptions &options) const {
-    return ruleOf(options.schedule)
-        .mostKept({0, graph_.stages(), std::numeric_limits<int>::max(),
-                   options.inFlight});
+  /// By the first stage, of as many micro-batches as there may be. Slices of a
+  /// micro-batch count as one.
+  int mostKept(const PlanOptions &options, bool alone) const {
+    const ScheduleRule &rule = ruleOf(options.schedule);
+    const int kept =
+        rule.mostKept({0, graph_.stages(), std::numeric_limits<int>::max(),
+                       options.inFlight});
+    // Windows have whole micro-batches. Other schedules run ahead by single slices, and
+    // by all slices of one micro-batch.
+    return rule.readsInFlight ? kept : heldBy(kept, options, alone);
   }
 
   /// As many micro-batches as can need more than fewer of them. With one stage a
   /// window is like any other of its size, but for the last one of a step. A
   /// pipeline is in its steady state when every stage has filled and drained once.
-  int enough(const PlanOptions &options) const {
-    const int stages = graph_.stages(), kept = mostKept(options);
-    return stages > 1 ? std::max(2 * kept, 2 * stages + 1) : kept + 1;
+  int enough(const PlanOptions &options, bool alone) const {
+    const int stages = graph_.stages(), kept = mostKept(options, alone);
+    return stages > 1
+               ? std::max(2 * kept, heldBy(2 * stages + 1, options, alone))
+               : kept + 1;
   }
   /// How many of `enough` micro-batches may each hold a long sample alone. The
   /// limit of tokens in a step bounds them.
   int enoughLongest(const PlanOptions &options) const {
     return options.mostTokens() > options.maxTokensPerMicroBatch
-               ? static_cast<int>(
-                     std::min<int64_t>(enough(options), mostLongest(options)))
+               ? static_cast<int>(std::min<int64_t>(enough(options, true),
+                                                    mostLongest(options)))
                : 0;
   }
 
@@ -155,12 +163,14 @@ public:
     // Placement is within a few percent of what is alive at one time, so among
     // many only the fullest can need the most.
     for (bool alone : {false, true}) {
-      const int upTo = alone ? enoughLongest(options) : enough(options);
+      const int upTo = alone ? enoughLongest(options) : enough(options, false);
+      const int tried = fewOf(mostTried, 2, options, alone);
+      const int last = std::min(std::max(upTo / 16, 8), tried);
+      const int most = fewOf(mostPlaced, 4, options, alone);
       for (int count = onlyFullest ? std::max(upTo, 1) : 1; count <= upTo;
            ++count)
-        if (count <= 8 ||
-            (count > upTo - std::max(upTo / 16, 8) && count <= mostPlaced) ||
-            count == upTo)
+        if (count <= std::min(8, tried) ||
+            (count > upTo - last && count <= most) || count == upTo)
           DYNA_RETURN_IF_ERROR(takeLargest(count, options, true, 1, alone));
       if (upTo == 0)
         continue;
@@ -180,8 +190,9 @@ public:
   /// little, which takes long to show. Far slower ones show it with the first
   /// micro-batches.
   Status takeEvaluation(const PlanOptions &options) {
-    const int most = graph_.stages() > 1 ? graph_.stages() + 2 : 1;
     for (bool alone : {false, true}) {
+      const int most =
+          graph_.stages() > 1 ? heldBy(graph_.stages() + 2, options, alone) : 1;
       const int count = alone ? std::min(most, enoughLongest(options)) : most;
       for (double slowdown : {1, 4})
         if (count > 0)
@@ -201,15 +212,41 @@ public:
 private:
   /// Schedules that keep what a whole step has (gpipe) keep thousands of small
   /// micro-batches, and placing takes the square of their number. As all are equal
-  /// here, each more than so many takes the same bytes more.
+  /// here, each more than so many takes the same bytes more. Slices count.
   static constexpr int mostPlaced = 128;
+  /// The first and the last numbers that are tried have so many slices in all.
+  static constexpr int mostTried = 128;
+
+  /// Tokens of a micro-batch, or of one that holds a long sample alone.
+  static int64_t tokensOf(const PlanOptions &options, bool alone) {
+    return alone ? options.mostTokens() : options.maxTokensPerMicroBatch;
+  }
+  static int64_t slicesOf(const PlanOptions &options, bool alone) {
+    return static_cast<int64_t>(
+        options.slices.cut(tokensOf(options, alone)).size());
+  }
+  /// Micro-batches that have about `count` slices, at least so many.
+  static int fewOf(int count, int64_t atLeast, const PlanOptions &options,
+                   bool alone) {
+    const int64_t slices = slicesOf(options, alone);
+    return slices == 1 ? count
+                       : static_cast<int>(std::max(atLeast, count / slices));
+  }
+  /// Micro-batches that `count` slices in a row, of which the first ends a
+  /// micro-batch, belong to at most.
+  static int heldBy(int count, const PlanOptions &options, bool alone) {
+    const int64_t slices = slicesOf(options, alone);
+    return slices == 1 || count == 1
+               ? count
+               : static_cast<int>(1 + (count - 2 + slices) / slices);
+  }
 
   StatusOr<plan::Plan> sized(int microBatches, const PlanOptions &options,
                              bool trains, std::optional<double> slowdown,
                              bool alone) {
     plan::Plan plan = writer_.empty();
     plan::Segment all;
-    all.length = alone ? options.mostTokens() : options.maxTokensPerMicroBatch;
+    all.length = tokensOf(options, alone);
     for (int m = 0; m < microBatches; ++m) {
       all.sample = m;
       plan.microBatches.push_back({{all}, /*replica=*/0});

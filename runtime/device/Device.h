@@ -81,6 +81,22 @@ public:
   /// touches its pages here). Fails with ResourceExhausted, taking nothing,
   /// when the device has not that much. Zero bytes are allowed.
   virtual StatusOr<std::unique_ptr<Buffer>> allocate(int64_t bytes) = 0;
+  /// Takes a buffer of `bytes`, and memory for the first `taken` of them. Where the
+  /// device can, the others are zero, and their memory is taken when they are first written.
+  /// Fails as `allocate` does.
+  virtual StatusOr<std::unique_ptr<Buffer>> reserve(int64_t bytes,
+                                                    int64_t /*taken*/) {
+    return allocate(bytes);
+  }
+  /// Returns true if a reserved buffer takes memory only as it is written.
+  virtual bool takesMemoryLate() const { return false; }
+  /// Gives back the memory of a range of a reserved buffer, whose bytes are lost. They
+  /// can be written again. Nothing uses them meanwhile. Does nothing if the device
+  /// cannot.
+  virtual Status giveBack(Buffer & /*buffer*/, int64_t /*offset*/,
+                          int64_t /*bytes*/) {
+    return Status::ok();
+  }
   /// Bytes of device memory that can still be taken; -1: unknown.
   virtual int64_t freeBytes() const = 0;
   /// Takes memory of the host for copies (page-locked, where the device has memory

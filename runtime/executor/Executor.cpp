@@ -115,10 +115,11 @@ Status Executor::initialize(const std::vector<GraphUse> &graphs) {
   DYNA_RETURN_IF_ERROR(checkGraphs(graphs, options_.mayHaveFewer));
   activeRanks_ = graphs.front().graph->ranks();
   modelHash_ = graphs.front().graph->model().hash();
+  layers_ = graphs.front().graph->model().layers();
   if (machine_.rank() < activeRanks_)
     seats_ = makeSeats(graphs, /*begin=*/0);
-  DYNA_RETURN_IF_ERROR(
-      machine_.start(persistentBytes(), options_.dynamicBytes, options_.seed));
+  DYNA_RETURN_IF_ERROR(machine_.start(persistentBytes(), options_.dynamicBytes,
+                                      options_.seed, options_.reservedBytes));
   if (hasPlace())
     DYNA_RETURN_IF_ERROR(seat().clearMasks());
   DYNA_RETURN_IF_ERROR(connect(seats_));
@@ -298,6 +299,10 @@ static void addPhase(StepResult &step, const StepResult &phase) {
   step.busySeconds += phase.busySeconds;
   step.switchSeconds += phase.switchSeconds;
   step.coreWaitSeconds += phase.coreWaitSeconds;
+  step.layerSeconds.resize(
+      std::max(step.layerSeconds.size(), phase.layerSeconds.size()));
+  for (size_t layer = 0; layer < phase.layerSeconds.size(); ++layer)
+    step.layerSeconds[layer] += phase.layerSeconds[layer];
 }
 
 void Executor::addPhases(Launched &step) {
@@ -424,16 +429,23 @@ static int64_t mostInStores(const ProgramBlocks &blocks) {
   return mostOf(sums);
 }
 
+double Executor::clockSeconds() const {
+  using Clock = std::chrono::steady_clock;
+  return options_.clock
+             ? options_.clock()
+             : std::chrono::duration<double>(Clock::now().time_since_epoch())
+                   .count();
+}
+
 Status Executor::runProgram(Run &run) {
   if (memoryCheck_)
     DYNA_RETURN_IF_ERROR(memoryCheck_->begin(run));
   StepResult &result = run.result;
+  result.layerSeconds.assign(layers_, 0);
   result.keptBytes = mostOf(run.blocks.liveBytes(BlockKind::Kept));
   result.storeBytes = mostInStores(run.blocks);
   std::vector<int64_t> live = run.blocks.liveBytes();
   result.liveBytes = mostOf(live);
-  using Clock = std::chrono::steady_clock;
-  Clock::duration busy{}, switched{};
   for (run.index = 0; run.index < run.program.count(); ++run.index) {
     if (run.index == run.body)
       DYNA_RETURN_IF_ERROR(openBody(run));
@@ -446,12 +458,12 @@ Status Executor::runProgram(Run &run) {
     spent_.clear();
     const bool isCall = roleOf(i) >= 0;
     const bool isSwitch = exchangeOf(i.op).isSwitch();
-    const auto begin = isCall || isSwitch ? Clock::now() : Clock::time_point();
+    const double begin = isCall || isSwitch ? clockSeconds() : 0;
     DYNA_RETURN_IF_ERROR(runInstruction(run));
-    if (isCall)
-      busy += Clock::now() - begin;
-    else if (isSwitch)
-      switched += Clock::now() - begin;
+    const double passed = isCall || isSwitch ? clockSeconds() - begin : 0;
+    (isCall ? result.busySeconds : result.switchSeconds) += passed;
+    if (isCall && isPerMicroBatch(i.op))
+      result.layerSeconds[i.layer] += passed;
     result.flops += static_cast<double>(machine_.context().matrix_flops);
     result.formulaFlops += formulaFlops(run, i);
     if (options_.trace)
@@ -463,8 +475,6 @@ Status Executor::runProgram(Run &run) {
   }
   if (run.hasNorm && !run.isScaled)
     DYNA_RETURN_IF_ERROR(clipGradient(run));
-  result.busySeconds = std::chrono::duration<double>(busy).count();
-  result.switchSeconds = std::chrono::duration<double>(switched).count();
   return Status::ok();
 }
 
@@ -503,47 +513,6 @@ Status Executor::readStep(std::deque<Run> &runs) {
   if (!clock_ || results.hasFailedBehind)
     return Status::ok();
   return inStep(runs.front().scalars, clock_->read(*options_.trace));
-}
-
-Status Executor::shareResults(StepResult &result) {
-  const size_t losses = result.microBatchLosses.size();
-  if (losses == 0)
-    return Status::ok();
-  // Each number is known to one rank, the others add zeros. Bytes are far below
-  // 2^53.
-  std::vector<double> values = result.microBatchLosses;
-  const std::array<double, 7> own = {
-      result.busySeconds,
-      static_cast<double>(persistentBytes() + result.dynamicBytes),
-      result.flops,
-      result.switchSeconds,
-      static_cast<double>(result.switchBytes),
-      result.coreWaitSeconds,
-      result.isDropped ? 1.0 : 0.0};
-  const size_t end =
-      losses + own.size() * static_cast<size_t>(machine_.ranks());
-  values.resize(end);
-  std::copy(own.begin(), own.end(),
-            values.data() + losses +
-                own.size() * static_cast<size_t>(machine_.rank()));
-  // Ranks without a place have no norm of their own.
-  const bool sharesNorm = activeRanks_ < machine_.ranks();
-  if (sharesNorm)
-    values.push_back(machine_.rank() == 0 ? result.gradientNorm : 0);
-  DYNA_RETURN_IF_ERROR(sumOverRanks(values));
-  if (sharesNorm)
-    result.gradientNorm = values.back();
-  for (size_t at = losses; at < end; at += own.size()) {
-    result.uses.push_back(
-        {values[at], static_cast<int64_t>(values[at + 1]), values[at + 2],
-         values[at + 3], static_cast<int64_t>(values[at + 4]), values[at + 5]});
-    result.isDropped |= values[at + 6] != 0;
-  }
-  values.resize(losses);
-  result.microBatchLosses = std::move(values);
-  for (double loss : result.microBatchLosses)
-    result.lossSum += loss;
-  return Status::ok();
 }
 
 Status Executor::runInstruction(Run &run) {

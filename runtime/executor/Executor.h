@@ -36,6 +36,9 @@ struct Run;
 struct ExecutorOptions {
   uint64_t seed = 0;
   int64_t dynamicBytes = 0; ///< of the region in which plans lie
+  /// Bytes that the arena has at least, for graphs that follow. Memory of those that
+  /// are not used yet is taken later, where the device can.
+  int64_t reservedBytes = 0;
   /// True: the first graphs may leave out ranks, which get a place when graphs are
   /// replaced.
   bool mayHaveFewer = false;
@@ -44,6 +47,10 @@ struct ExecutorOptions {
   bool checkMemory = false;
   /// Sets StepResult::coreWaitSeconds.
   bool timesCoreWaits = false;
+  /// Sets StepResult::layerSeconds. All ranks have it alike.
+  bool sharesLayerTimes = false;
+  /// The clock of layer functions, in seconds. Null: the steady clock. For tests.
+  double (*clock)() = nullptr;
   /// After which a device that has not done what it was given is given up: longer
   /// than any step.
   std::chrono::seconds patience = std::chrono::minutes(30);
@@ -103,7 +110,7 @@ public:
   /// graphs, whose state stays as it is. After a failure other ranks are told.
   Status prepareReplacement(const Replacement &to);
   /// Ends what `prepareReplacement` has begun: with the next graphs, or without.
-  void endReplacement(bool isDone);
+  Status endReplacement(bool isDone);
 
   /// Prunes the weights that have masks (PruneWeights.cpp). All ranks call it alike, and
   /// no step is in flight. `model` is that of the graphs, for ranks without a place.
@@ -124,7 +131,10 @@ public:
   Status sumOverRanks(std::vector<double> &values);
 
   const RankMachine &machine() const { return machine_; }
-  int64_t arenaBytes() const { return machine_.arena().bytes(); }
+  /// Bytes of the arena that are used at present.
+  int64_t usedBytes() const { return machine_.usedBytes(); }
+  /// Most bytes of the arena that were taken at one time.
+  int64_t takenBytes() const { return machine_.takenBytes(); }
   /// Of tensors that stay.
   int64_t persistentBytes() const;
   /// Of the last run; empty unless `checkMemory`. Tests compare formulas with
@@ -138,6 +148,7 @@ private:
   struct NextGraphs {
     std::vector<std::unique_ptr<GraphSeat>> seats;
     ArenaParts parts;
+    int64_t regionBytes = 0; ///< that plans use
     int ranks = 0;
     int64_t version = 0;
   };
@@ -190,12 +201,18 @@ private:
                  StepResult &result);
   /// Sums losses over ranks, and tells all what each one was used.
   Status shareResults(StepResult &result);
+  /// Returns the seconds of the clock of layer functions.
+  double clockSeconds() const;
   /// What a trace tells instructions by.
   struct Moment {
     double time = 0, core = 0; ///< seconds, on the wall and of this thread
     int64_t sentBytes = 0;     ///< in messages so far
   };
   Moment now() const;
+  /// Adds a slice of work between two steps, from a moment of the recorder on until now.
+  /// `step` is the one that follows.
+  void traceBetweenSteps(const char *name, const char *category, int64_t step,
+                         const Moment &before);
   /// Adds the slice of an instruction that has just run, and those in it.
   Status trace(const Run &run, const plan::Instruction &i, const Moment &before,
                int64_t liveBytes);
@@ -214,6 +231,7 @@ private:
   std::vector<std::unique_ptr<GraphSeat>> seats_;
   int activeRanks_ = 0; ///< ranks of the graphs
   uint64_t modelHash_ = 0;
+  int layers_ = 0; ///< of the model
   int64_t version_ = 0;
   std::unique_ptr<NextGraphs> next_;
   std::unique_ptr<MemoryCheck> memoryCheck_;

@@ -152,6 +152,7 @@ Status Executor::prune(const Model &model, const PruneOrder &order,
   if (!launched_.empty())
     return Status::internal("weights are pruned while a step is in flight");
   const auto begin = std::chrono::steady_clock::now();
+  const Moment before = options_.trace ? now() : Moment();
   GraphSeat *const home = hasPlace() ? &seat() : nullptr;
   // Counts are far below 2^53.
   auto sum = [&](std::vector<int64_t> &counts) -> Status {
@@ -167,16 +168,8 @@ Status Executor::prune(const Model &model, const PruneOrder &order,
           : Pruning<float>(model, home, machine_, sum).run(order, result);
   const auto end = std::chrono::steady_clock::now();
   result.seconds = std::chrono::duration<double>(end - begin).count();
-  if (options_.trace) {
-    TraceSlice slice;
-    slice.name = "PRUNE";
-    slice.category = "prune";
-    slice.step = order.step;
-    slice.version = version_;
-    slice.beginSeconds = options_.trace->at(begin);
-    slice.endSeconds = options_.trace->at(end);
-    options_.trace->add(slice);
-  }
+  if (options_.trace)
+    traceBetweenSteps("PRUNE", "prune", order.step, before);
   return status;
 }
 

@@ -12,16 +12,25 @@
 namespace dyna {
 
 Status RankMachine::start(int64_t persistentBytes, int64_t dynamicBytes,
-                          uint64_t seed) {
+                          uint64_t seed, int64_t reservedBytes) {
   parts_ = ArenaParts::atStart(persistentBytes, dynamicBytes);
+  const int64_t used = parts_.arenaBytes;
+  if (reservedBytes > used) {
+    parts_.regionBytes += reservedBytes - used;
+    parts_.arenaBytes = reservedBytes;
+    isReserved_ = device_.takesMemoryLate();
+  }
+  usedBytes_ = used;
+  takenBytes_ = isReserved_ ? used : parts_.arenaBytes;
   DYNA_ASSIGN_OR_RETURN(auto stream, device_.createStream());
   stream_ = std::move(stream);
   DYNA_ASSIGN_OR_RETURN(uploads_, device_.createStream());
   DYNA_ASSIGN_OR_RETURN(uploaded_, device_.createEvent());
   DYNA_ASSIGN_OR_RETURN(skipsLeft_, device_.allocate(sizeof(int64_t)));
-  DYNA_ASSIGN_OR_RETURN(auto arena, device_.allocate(parts_.arenaBytes));
+  DYNA_ASSIGN_OR_RETURN(auto arena,
+                        device_.reserve(parts_.arenaBytes, takenBytes_));
   arena_ = std::move(arena);
-  DYNA_RETURN_IF_ERROR(fill(0, arena_->bytes(), 0));
+  DYNA_RETURN_IF_ERROR(fill(0, takenBytes_, 0));
   context_.abi_version = DYNA_ABI_VERSION;
   context_.rank = rank();
   context_.world = ranks();
@@ -30,6 +39,16 @@ Status RankMachine::start(int64_t persistentBytes, int64_t dynamicBytes,
   context_.seed = seed;
   device_.bind(context_, *stream_);
   return synchronize();
+}
+
+Status RankMachine::layOut(const ArenaParts &parts, int64_t regionBytes) {
+  parts_ = parts;
+  usedBytes_ = parts.arenaBytes - parts.regionBytes + regionBytes;
+  noteUse(usedBytes_);
+  if (!isReserved_)
+    return Status::ok();
+  return device_.giveBack(*arena_, parts.region + regionBytes,
+                          parts.regionBytes - regionBytes);
 }
 
 StatusOr<RankMachine::StagingBlock *>

@@ -29,6 +29,7 @@
 #include "runtime/executor/ArenaParts.h"
 #include "runtime/transport/Transport.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <memory>
@@ -50,8 +51,10 @@ public:
   RankMachine(const RankMachine &) = delete;
 
   /// Takes the arena, filled with zeros: ResourceExhausted when there is not
-  /// that much memory.
-  Status start(int64_t persistentBytes, int64_t dynamicBytes, uint64_t seed);
+  /// that much memory. If `reservedBytes` is more, the arena has as many. Where the
+  /// device can, memory of the rest is taken when it is needed.
+  Status start(int64_t persistentBytes, int64_t dynamicBytes, uint64_t seed,
+               int64_t reservedBytes = 0);
 
   Device &device() const { return device_; }
   Transport *transport() const { return transport_; }
@@ -65,8 +68,19 @@ public:
   Buffer &arena() const { return *arena_; }
   Stream &stream() const { return *stream_; }
   const ArenaParts &parts() const { return parts_; }
-  /// Lays out the arena again, between two steps. Moves no byte.
-  void layOut(const ArenaParts &parts) { parts_ = parts; }
+  /// Lays out the arena again, between two steps. Moves no byte. Plans use
+  /// `regionBytes` of the next region. Memory behind these is given back, where it was
+  /// reserved.
+  Status layOut(const ArenaParts &parts, int64_t regionBytes);
+  /// Notes that so many bytes of the arena are used at one time.
+  void noteUse(int64_t bytes) {
+    takenBytes_ = std::max(takenBytes_, std::min(bytes, parts_.arenaBytes));
+  }
+  /// Bytes of the arena that tensors and plans use at present.
+  int64_t usedBytes() const { return usedBytes_; }
+  /// Most bytes of the arena that were used at one time. All of it, unless it was
+  /// reserved.
+  int64_t takenBytes() const { return takenBytes_; }
   int64_t dynamicStart() const { return parts_.region; }
   int64_t dynamicBytes() const { return parts_.regionBytes; }
   /// Addresses; offsets count from the start of the arena, and of its dynamic
@@ -199,6 +213,8 @@ private:
   std::unique_ptr<Stream> stream_, uploads_;
   std::unique_ptr<Event> uploaded_; ///< the last upload
   ArenaParts parts_;
+  bool isReserved_ = false; ///< memory of the arena is taken as it is needed
+  int64_t usedBytes_ = 0, takenBytes_ = 0;
   char message_[1024] = {};
   dyna_context context_ = {};
 };

@@ -29,6 +29,7 @@ RankTeam::create(const std::vector<GraphUse> &graphs,
   DYNA_RETURN_IF_ERROR(team->onAllRanks([&](Rank &rank) {
     ExecutorOptions own = options;
     own.dynamicBytes = rank.own.dynamicBytes;
+    own.reservedBytes = rank.own.reservedBytes;
     own.trace = rank.own.trace;
     own.transport = rank.own.transport.get();
     if (Transport *wires = rank.own.hostWires())
@@ -170,11 +171,13 @@ Status RankTeam::replace(const Replacement &to) {
   // No rank gives up its tensors before all have theirs.
   if (status.isOk())
     status = any({false}).status();
+  const bool isDone = status.isOk();
   for (Rank &rank : ranks_)
-    rank.executor->endReplacement(status.isOk());
-  if (!status.isOk())
-    return status;
-  graphs_ = to.graphs;
+    if (Status ended = rank.executor->endReplacement(isDone); status.isOk())
+      status = std::move(ended);
+  if (isDone)
+    graphs_ = to.graphs;
+  DYNA_RETURN_IF_ERROR(status);
   return chooseForms();
 }
 
@@ -206,6 +209,19 @@ StatusOr<std::vector<bool>> RankTeam::any(const std::vector<bool> &here) {
   for (double vote : votes)
     result.push_back(vote > 0);
   return result;
+}
+
+Status RankTeam::shareFromFirst(std::vector<double> &values) {
+  if (!hasRankZero())
+    std::fill(values.begin(), values.end(), 0.0);
+  return sum(values);
+}
+
+Status RankTeam::sum(std::vector<double> &values) {
+  // One process has all ranks, or each process has one.
+  return static_cast<int>(ranks_.size()) == worldRanks()
+             ? Status::ok()
+             : ranks_.front().executor->sumOverRanks(values);
 }
 
 StatusOr<double> RankTeam::timeSum(int64_t count, int repeats) {
@@ -504,10 +520,10 @@ Status RankTeam::chooseForm(int parameter, double sparseFrom) {
   });
 }
 
-int64_t RankTeam::arenaBytes() const {
+int64_t RankTeam::takenBytes() const {
   int64_t bytes = 0;
   for (const Rank &rank : ranks_)
-    bytes += rank.executor->arenaBytes();
+    bytes += rank.executor->takenBytes();
   return bytes;
 }
 

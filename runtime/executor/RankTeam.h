@@ -34,6 +34,7 @@ struct RankResources {
   /// Wires of its host; null if `transport` carries memory of the host too.
   std::unique_ptr<Transport> hostTransport;
   int64_t dynamicBytes = 0;
+  int64_t reservedBytes = 0;      ///< ExecutorOptions'
   TraceRecorder *trace = nullptr; ///< may be null
 
   /// Returns the wires that carry memory of the host; null if there is one rank.
@@ -98,6 +99,11 @@ public:
 
   /// Of every mark, whether any process sets it; all ask together.
   StatusOr<std::vector<bool>> any(const std::vector<bool> &here);
+  /// Gives the numbers of the process of rank 0 to all; all ask together, with equally
+  /// many.
+  Status shareFromFirst(std::vector<double> &values);
+  /// Adds up numbers of all processes; all ask together, with equally many.
+  Status sum(std::vector<double> &values);
   /// Seconds that all ranks take to sum that many numbers (f64), the least of
   /// `repeats`: it is waited for, and what else the machine does only makes that
   /// longer. All processes ask together.
@@ -125,11 +131,15 @@ public:
   /// goes through them never holds a second copy of a large tensor.
   std::vector<RowRange> rowChunks(int parameter, ParameterPart part) const;
 
-  /// Of all ranks of this process.
-  int64_t arenaBytes() const;
+  /// Bytes that were taken of the arenas of all ranks of this process, at most at one
+  /// time.
+  int64_t takenBytes() const;
   int64_t persistentBytes() const;
   size_t localRanks() const { return ranks_.size(); }
   Executor &executor(size_t local) { return *ranks_[local].executor; }
+  const Executor &executor(size_t local) const {
+    return *ranks_[local].executor;
+  }
 
 private:
   struct Rank {

@@ -21,6 +21,12 @@ static int64_t persistentBytesOn(const GraphUse &home, int rank) {
              : 0;
 }
 
+/// Bytes of the region that plans use on a rank.
+static int64_t regionOn(const Replacement &to, int rank) {
+  return rank < static_cast<int>(to.regionBytes.size()) ? to.regionBytes[rank]
+                                                        : 0;
+}
+
 Status Executor::checkReplacement(const Replacement &to) const {
   if (!launched_.empty())
     return Status::internal("graphs are replaced while a step is in flight");
@@ -55,6 +61,13 @@ Status Executor::prepareReplacement(const Replacement &to) {
                                     persistentBytesOn(to.graphs.front(), rank),
                                     to.state->sides[rank].passedBytes));
     next->parts = parts.parts;
+    next->regionBytes =
+        to.regionBytes.empty()
+            ? next->parts.regionBytes
+            : std::min(regionOn(to, rank), next->parts.regionBytes);
+    machine_.noteUse(machine_.parts().persistentBytes +
+                     next->parts.persistentBytes +
+                     to.state->sides[rank].passedBytes);
     next->ranks = to.home().ranks();
     next->version = to.version;
     GraphSeat *behind = nullptr;
@@ -76,22 +89,26 @@ Status Executor::prepareReplacement(const Replacement &to) {
     next_ = std::move(next);
     return Status::ok();
   };
+  const Moment before = options_.trace ? now() : Moment();
   const Status status = prepare();
+  if (options_.trace)
+    traceBetweenSteps("MOVE", "move", to.step, before);
   if (!status.isOk() && options_.transport)
     options_.transport->abort(status);
   return status;
 }
 
-void Executor::endReplacement(bool isDone) {
+Status Executor::endReplacement(bool isDone) {
   std::unique_ptr<NextGraphs> next = std::move(next_);
   if (!isDone || !next)
-    return;
+    return Status::ok();
   seats_ = std::move(next->seats);
   activeRanks_ = next->ranks;
   version_ = next->version;
-  machine_.layOut(next->parts);
+  DYNA_RETURN_IF_ERROR(machine_.layOut(next->parts, next->regionBytes));
   if (memoryCheck_)
     memoryCheck_ = std::make_unique<MemoryCheck>(machine_);
+  return Status::ok();
 }
 
 } // namespace dyna

@@ -29,6 +29,10 @@ struct Replacement {
   /// Bytes that a rank sends, or gets, in buckets that it has begun and not ended; a
   /// larger bucket goes alone (SwitchOptions::bytesUnderWay).
   int64_t bytesUnderWay = int64_t{2} << 30;
+  /// Bytes that plans use of the region of each rank that has a place. Empty: all that
+  /// there are.
+  std::vector<int64_t> regionBytes;
+  int64_t step = 0; ///< before which graphs are replaced, from 0
   /// Number of replacements since the run began, this one included.
   int64_t version = 1;
 

@@ -57,6 +57,9 @@ struct StepResult {
   double gradientNorm = 0;
   /// Of this rank, as RankUse has it.
   double busySeconds = 0;
+  /// Seconds by layer, in functions of micro-batches, of all ranks together. Empty
+  /// unless ExecutorOptions::sharesLayerTimes.
+  std::vector<double> layerSeconds;
   /// Of matrix products, recomputed ones included: what the kernels counted,
   /// and what the manifest says of the functions that were called.
   double flops = 0, formulaFlops = 0;

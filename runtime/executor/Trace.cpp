@@ -18,7 +18,7 @@ static double clockSeconds() {
 }
 
 TraceRecorder::TraceRecorder(size_t limit)
-    : limit_(limit), start_(clockSeconds()) {}
+    : most_(limit), limit_(limit), start_(clockSeconds()) {}
 
 double TraceRecorder::now() const { return clockSeconds() - start_; }
 

@@ -67,7 +67,7 @@ public:
   explicit TraceRecorder(size_t limit = 1000000);
   /// One that counts from the same moment.
   TraceRecorder(size_t limit, const TraceRecorder &other)
-      : limit_(limit), start_(other.start_) {}
+      : most_(limit), limit_(limit), start_(other.start_) {}
 
   double now() const;
   /// The same for a moment of the clock.
@@ -81,8 +81,9 @@ public:
   /// of a switch's instructions carry its track until then. Also when no more slices
   /// are recorded.
   void addPhases(size_t first, size_t end);
-  /// Records no more.
+  /// Records no more, until it is opened again.
   void close() { limit_ = slices_.size(); }
+  void open() { limit_ = most_; }
   bool isFull() const { return slices_.size() >= limit_; }
   size_t size() const { return slices_.size(); }
   const std::vector<TraceSlice> &slices() const { return slices_; }
@@ -99,7 +100,8 @@ private:
   void addSwitches(size_t first, size_t end);
   void write(TraceWriter &writer, int rank) const;
 
-  size_t limit_;
+  const size_t most_;
+  size_t limit_; ///< below `most_` while it is closed
   double start_;
   std::vector<TraceSlice> slices_;
   std::set<std::string> strategies_; ///< names that slices point to

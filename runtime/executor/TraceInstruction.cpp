@@ -16,6 +16,21 @@ Executor::Moment Executor::now() const {
           machine_.traffic().messageBytes};
 }
 
+void Executor::traceBetweenSteps(const char *name, const char *category,
+                                 int64_t step, const Moment &before) {
+  const Moment after = now();
+  TraceSlice slice;
+  slice.name = name;
+  slice.category = category;
+  slice.step = step;
+  slice.version = version_;
+  slice.beginSeconds = before.time;
+  slice.endSeconds = after.time;
+  slice.coreSeconds = after.core - before.core;
+  slice.sentBytes = after.sentBytes - before.sentBytes;
+  options_.trace->add(slice);
+}
+
 /// Phases number their micro-batches anew.
 static int messageNumber(const Run &run, const Instruction &i) {
   constexpr int phaseBits = 24;

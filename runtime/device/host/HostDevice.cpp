@@ -207,35 +207,56 @@ int64_t HostDevice::scratchBytes() const {
 //===----------------------------------------------------------------------===//
 
 StatusOr<std::unique_ptr<Buffer>> HostDevice::allocate(int64_t bytes) {
-  if (bytes < 0)
+  return reserve(bytes, bytes);
+}
+
+StatusOr<std::unique_ptr<Buffer>> HostDevice::reserve(int64_t bytes,
+                                                      int64_t taken) {
+  if (bytes < 0 || taken < 0 || taken > bytes)
     return Status::invalidArgument("a buffer of " + std::to_string(bytes) +
-                                   " bytes was asked for");
+                                   " bytes was asked for, " +
+                                   std::to_string(taken) + " of them taken");
   // A mapping may succeed for memory that does not exist; touching it would
   // then end the process.
   int64_t available = freeBytes();
-  if (available >= 0 && bytes > available)
+  if (available >= 0 && taken > available)
     return Status::resourceExhausted(
-        mebibytes(bytes) + " of memory are needed, but this machine has only " +
+        mebibytes(taken) + " of memory are needed, but this machine has only " +
         mebibytes(available) +
         " available; use smaller micro-batches, more recomputation or fewer "
         "samples in flight");
   int64_t unit = bytes >= kHugePage ? kHugePage : kPage;
   int64_t mapped = std::max((bytes + unit - 1) / unit * unit, kPage);
-  void *data = mmap(nullptr, static_cast<size_t>(mapped),
-                    PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void *data = mmap(
+      nullptr, static_cast<size_t>(mapped), PROT_READ | PROT_WRITE,
+      MAP_PRIVATE | MAP_ANONYMOUS | (taken < bytes ? MAP_NORESERVE : 0), -1, 0);
   if (data == MAP_FAILED)
     return Status::resourceExhausted("taking " + mebibytes(mapped) +
                                      " of memory failed: " + strerror(errno));
   if (unit == kHugePage)
     (void)madvise(data, static_cast<size_t>(mapped), MADV_HUGEPAGE);
   std::unique_ptr<Buffer> buffer(new HostBuffer(data, bytes, mapped));
-  int64_t pieces = (mapped + kHugePage - 1) / kHugePage;
+  const int64_t touched = taken < bytes ? taken : mapped;
+  int64_t pieces = (touched + kHugePage - 1) / kHugePage;
   team_->parallelFor(pieces, [&](int64_t piece, int) {
-    int64_t end = std::min((piece + 1) * kHugePage, mapped);
+    int64_t end = std::min((piece + 1) * kHugePage, touched);
     for (int64_t at = piece * kHugePage; at < end; at += kPage)
       static_cast<volatile char *>(data)[at] = 0;
   });
   return buffer;
+}
+
+Status HostDevice::giveBack(Buffer &buffer, int64_t offset, int64_t bytes) {
+  DYNA_RETURN_IF_ERROR(checkRange(buffer, offset, bytes, "give back"));
+  // Whole pages of the range: others have bytes that stay.
+  const int64_t begin = (offset + kPage - 1) / kPage * kPage;
+  const int64_t end = (offset + bytes) / kPage * kPage;
+  if (begin < end &&
+      madvise(static_cast<char *>(buffer.data()) + begin,
+              static_cast<size_t>(end - begin), MADV_DONTNEED) != 0)
+    return Status::internal(std::string("memory could not be given back: ") +
+                            strerror(errno));
+  return Status::ok();
 }
 
 int64_t HostDevice::freeBytes() const { return availableMemory(); }

@@ -50,6 +50,10 @@ public:
   /// How products of bf16 are computed here.
   std::string describeBf16Products() const override;
   StatusOr<std::unique_ptr<Buffer>> allocate(int64_t bytes) override;
+  StatusOr<std::unique_ptr<Buffer>> reserve(int64_t bytes,
+                                            int64_t taken) override;
+  bool takesMemoryLate() const override { return true; }
+  Status giveBack(Buffer &buffer, int64_t offset, int64_t bytes) override;
   int64_t freeBytes() const override;
   StatusOr<std::unique_ptr<StagingMemory>> allocateHost(int64_t bytes) override;
   StatusOr<std::unique_ptr<Stream>> createStream() override;

@@ -102,7 +102,7 @@ private:
     double median() const;
   };
 
-  const MoveOptions options_;
+  MoveOptions options_;
   MoveState state_ = MoveState::Measuring;
   Steps steps_;               ///< since the model or the cut changed
   double before_ = 0;         ///< median before the last move

@@ -92,6 +92,14 @@ bool PruningSchedule::hasEvent(int64_t step) const {
          (every == 0 ? step == from : (step - from) % every == 0);
 }
 
+int64_t PruningSchedule::nextEvent(int64_t step) const {
+  if (step <= from)
+    return from;
+  if (step > until || every == 0)
+    return -1;
+  return from + (step - from + every - 1) / every * every;
+}
+
 double PruningSchedule::sparsityAt(int64_t step) const {
   if (step < from)
     return 0;

@@ -33,6 +33,8 @@ struct PruningSchedule {
   int64_t events() const { return every > 0 ? (until - from) / every + 1 : 1; }
   /// Returns true if weights are pruned before this step.
   bool hasEvent(int64_t step) const;
+  /// Returns the first step from this one on with an event; -1 if there is none.
+  int64_t nextEvent(int64_t step) const;
   /// Returns the sparsity after the last event up to this step; 0 before the first one.
   double sparsityAt(int64_t step) const;
 };

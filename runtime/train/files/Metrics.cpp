@@ -187,6 +187,16 @@ static void addReport(JsonObject &line, const StepMetrics &m) {
     line.add("predicted", m.predicted->json(""));
 }
 
+/// Adds the load of each layer.
+static void addLoads(JsonObject &line, const StepMetrics &m) {
+  if (m.layerSeconds.empty())
+    return;
+  JsonArray layers;
+  for (double seconds : m.layerSeconds)
+    layers.add(jsonRounded(seconds, 9));
+  line.add("layer_seconds", layers);
+}
+
 /// Adds where a plan is not what was asked for, and what was left to it.
 static void addPlanChoices(JsonObject &line, const StepMetrics &m) {
   if (!m.fallback.empty())
@@ -236,6 +246,7 @@ Status MetricsFile::write(const StepMetrics &m) {
   addPlanChoices(line, m);
   addPruning(line, m);
   addReport(line, m);
+  addLoads(line, m);
   return writeLine(line.text());
 }
 

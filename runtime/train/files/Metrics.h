@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace dyna {
 
@@ -49,6 +50,9 @@ struct StepMetrics {
   bool hasGradientNorm = true; ///< of a run without norms it is none
   int64_t peakBytes = 0;       ///< of all ranks together
   int64_t microBatches = 0;
+  /// Mean seconds of a micro-batch, forward and backward, by layer. Empty if there is
+  /// one stage, or if the host does not know them.
+  std::vector<double> layerSeconds;
   /// In the order in which they ran; none where there is one strategy.
   std::vector<PhaseMetrics> phases;
   /// Where there are several: StepResult's, of the ranks of all processes.

@@ -11,6 +11,7 @@
 #include "runtime/planner/cut/batching/Batchings.h"
 #include "runtime/train/flags/Flags.h"
 #include "runtime/train/flags/PruneFlag.h"
+#include "runtime/train/flags/RebalanceFlag.h"
 #include "runtime/train/flags/RepackList.h"
 #include "runtime/train/flags/SaveSchedule.h"
 
@@ -258,14 +259,15 @@ Status checkExclusions(const TrainOptions &options) {
   if (!options.planOnly.empty())
     DYNA_RETURN_IF_ERROR(refuseAny(
         options,
-        {"save", "trace", "counts", "metrics", "load", "resume", "dump-plans"},
+        {"save", "trace", "counts", "metrics", "load", "resume", "dump-plans",
+         "rebalance"},
         "--plan-only trains nothing, so --%s is for the processes that do"));
   if (!options.writeLengths.empty())
     DYNA_RETURN_IF_ERROR(refuseAny(
         options,
         {"save", "trace", "counts", "metrics", "load", "resume", "dump-plans",
          "plans", "profile", "evaluate", "print-grad-norms", "plan-only",
-         "ranges", "repack"},
+         "ranges", "repack", "rebalance"},
         "--write-lengths only writes lengths: there is nothing for --%s to do, "
         "leave it out"));
   if (!options.planOnly.empty() && options.store.empty())
@@ -279,7 +281,7 @@ Status checkExclusions(const TrainOptions &options) {
         options,
         {"data", "held-out", "held-out-fraction", "evaluate-every", "load",
          "resume", "save", "metrics", "trace", "counts", "print-grad-norms",
-         "costs", "evaluate", "repack"},
+         "costs", "evaluate", "repack", "rebalance"},
         "--profile only measures what layers take: there is nothing for --%s "
         "to "
         "do, leave it out"));
@@ -288,23 +290,33 @@ Status checkExclusions(const TrainOptions &options) {
   return Status::ok();
 }
 
-Status checkRepack(const TrainOptions &options) {
-  DYNA_RETURN_IF_ERROR(parseRepacks(options.repack).status());
-  if (options.repack.empty())
-    return Status::ok();
+/// Checks that a run can go over to other graphs, as `flag` asks for.
+Status checkMoves(const TrainOptions &options, const std::string &flag) {
   if (options.evaluate)
     return Status::invalidArgument(
-        "--evaluate trains no step before which --repack could change "
-        "anything: give only one of them");
-  DYNA_RETURN_IF_ERROR(
-      refuseAny(options, {"plans"},
-                "--repack goes over to graphs for which --%s has no plans: "
-                "give only one of them"));
+        formatText("--evaluate trains no step before which --%s could change "
+                   "anything: give only one of them",
+                   flag));
+  const std::string why =
+      "--" + flag +
+      " goes over to graphs for which --%s has no plans: give only one of them";
+  DYNA_RETURN_IF_ERROR(refuseAny(options, {"plans"}, why.c_str()));
   if (!options.ranges.empty())
     return Status::invalidArgument(
-        "--repack and --ranges do not go together: --repack is about the one "
-        "strategy of a run, --strategy");
+        formatText("--%s and --ranges do not go together: --%s is about the "
+                   "one strategy of a run, --strategy",
+                   flag, flag));
   return Status::ok();
+}
+
+Status checkRepack(const TrainOptions &options) {
+  DYNA_RETURN_IF_ERROR(parseRepacks(options.repack).status());
+  if (!options.repack.empty())
+    DYNA_RETURN_IF_ERROR(checkMoves(options, "repack"));
+  if (options.rebalance.empty())
+    return Status::ok();
+  DYNA_RETURN_IF_ERROR(parseRebalanceFlag(options.rebalance).status());
+  return checkMoves(options, "rebalance");
 }
 
 Status checkNorms(const TrainOptions &options) {

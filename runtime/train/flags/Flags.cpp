@@ -210,6 +210,14 @@ std::vector<Flag> ranksFlags() {
            "dp=2,pp=2@7000\" after 3000 steps to 6 ranks with the same tp, "
            "after 7000 to a strategy; freed ranks wait, and can come back",
            &O::repack, Stored::Yes),
+      text("Ranks", "rebalance", "WORDS",
+           "move layers between stages when that makes steps faster: time, "
+           "parameters or diffusion says by what layers are balanced; also "
+           "every=5 steps between decisions, margin=0.5 (the gain exceeds the "
+           "price of a move by that share), least=0.01 (a step becomes faster "
+           "by that share), slower=0.02 (a move that makes steps slower by "
+           "that share is taken back)",
+           &O::rebalance, Stored::Yes),
       planning("Ranks", Word::Pipeline, Stored::Yes),
       planning("Ranks", Word::RankMemory, Stored::Yes,
                "with --ranges also for the graph that comes or goes and for "

@@ -55,6 +55,7 @@ struct TrainOptions : PlanningValues {
 
   // Ranks.
   std::string repack; ///< see RepackList.h; without the entries that are done
+  std::string rebalance; ///< see RebalanceFlag.h; empty: layers stay
   int64_t timeout = 600; ///< seconds
   std::string profile;   ///< file of costs to measure; empty: none
   int64_t profileSeconds = 300;

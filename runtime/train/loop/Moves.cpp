@@ -22,6 +22,15 @@ StatusOr<std::optional<NextStrategy>> Moves::next(int64_t step) const {
   return std::optional<NextStrategy>();
 }
 
+int64_t Moves::nextStep(int64_t step) const {
+  if (const auto repacks = parseRepacks(session_.options.repack);
+      repacks.isOk())
+    for (const Repack &repack : *repacks)
+      if (repack.step >= step)
+        return repack.step;
+  return -1;
+}
+
 void Moves::end(int64_t step) {
   const auto repacks = parseRepacks(session_.options.repack);
   if (!repacks.isOk())

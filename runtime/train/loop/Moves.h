@@ -25,6 +25,10 @@ public:
   /// that is not possible from the present strategy.
   StatusOr<std::optional<NextStrategy>> next(int64_t step) const;
 
+  /// Returns the step of the next entry of --repack from this step on; -1 if there is
+  /// none.
+  int64_t nextStep(int64_t step) const;
+
   /// Leaves out the entry of --repack of that step, once it is done or refused. What a
   /// checkpoint saves are the entries that are left.
   void end(int64_t step);

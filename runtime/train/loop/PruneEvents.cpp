@@ -138,6 +138,11 @@ std::string PruneEvents::describeEvent() const {
 std::string PruneEvents::describeEnd() const {
   if (pruned_.weights == 0)
     return "no event yet";
+  // The run was resumed behind events.
+  if (events_ == 0)
+    return formatText(
+        "%.2f %% of %s weights are zero; no event since it resumed",
+        100 * pruned_.sparsity, groupDigits(pruned_.weights));
   return formatText("%.2f %% of %s weights are zero; %s in %.1f ms",
                     100 * pruned_.sparsity, groupDigits(pruned_.weights),
                     countOf(events_, "event"), 1e3 * seconds_);

@@ -40,6 +40,12 @@ public:
   bool isDue(int64_t step) const {
     return flag_ && flag_->schedule.hasEvent(step + 1);
   }
+  /// Returns the first step, counted from 0, from this one on that has an event before
+  /// it; -1 if there is none.
+  int64_t nextDue(int64_t step) const {
+    const int64_t next = flag_ ? flag_->schedule.nextEvent(step + 1) : -1;
+    return next < 0 ? -1 : next - 1;
+  }
   /// Prunes before a step. All processes call it, and no step is in flight. Fails on
   /// all of them if a weight is no number; nothing was changed then.
   Status prune(RankTeam &ranks, int64_t step);

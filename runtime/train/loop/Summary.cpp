@@ -45,6 +45,14 @@ std::string describePadding(const TrainSummary &summary) {
       part(summary.pads ? summary.takenTokens : summary.paddedTokens));
 }
 
+/// Adds how the model has changed while it trained.
+void addChanges(std::string &text, const TrainSummary &summary) {
+  for (auto [name, what] :
+       {std::pair("pruning", &summary.pruning), {"balance", &summary.balance}})
+    if (!what->empty())
+      addRow(text, name, *what);
+}
+
 /// What each strategy was given, and what switches took.
 void addPhases(std::string &text, const Session &session,
                const TrainSummary &summary) {
@@ -138,8 +146,7 @@ std::string summaryText(const Session &session, const TrainSummary &summary) {
            formatText("%s had another than --pipeline, which fits or is "
                       "faster; --metrics say which",
                       countOf(summary.otherSchedules, "step")));
-  if (!summary.pruning.empty())
-    addRow(text, "pruning", summary.pruning);
+  addChanges(text, summary);
   addRow(text, "peak memory", formatBytes(session.peakBytes()));
   if (!summary.savedTo.empty())
     addRow(text, "model", printable(summary.savedTo));

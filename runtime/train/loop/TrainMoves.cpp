@@ -6,69 +6,151 @@
 
 #include "runtime/base/JsonWriter.h"
 #include "runtime/base/Text.h"
+#include "runtime/train/open/SizeMoves.h"
+
+#include <algorithm>
 
 namespace dyna {
+
+static JsonArray numbersOf(const std::vector<double> &values) {
+  JsonArray numbers;
+  for (double value : values)
+    numbers.add(jsonRounded(value, 9));
+  return numbers;
+}
+
+/// Returns what --rebalance knew of a move.
+static JsonObject decisionRecord(const Rebalance &rebalance) {
+  const MoveDecision &decision = rebalance.decision();
+  const WeighedMove &move = decision.move;
+  return JsonObject()
+      .add("answer", wordOf(decision.answer))
+      .add("stage_loads_now", numbersOf(rebalance.loads().now))
+      .add("stage_loads_then", numbersOf(rebalance.loads().then))
+      .add("step_seconds_now", jsonRounded(move.stepSecondsNow, 9))
+      .add("step_seconds_then", jsonRounded(move.stepSecondsThen, 9))
+      .add("gain_seconds", jsonRounded(move.gainSeconds, 9))
+      .add("price_seconds", jsonRounded(move.priceSeconds, 9))
+      .add("steps_to_earn", move.stepsToEarn);
+}
 
 /// Returns the record of a move in the metrics, after so many steps.
 static std::string moveRecord(int64_t step, const std::string &from,
                               const Session &session,
-                              const ReplacementCost &cost) {
-  return JsonObject()
-      .add("step", step)
-      .add("move", JsonObject()
-                       .add("from", from)
-                       .add("to", session.home().graph->name())
-                       .add("version", session.version)
-                       .add("sent_bytes", cost.sentBytes)
-                       .add("plan_seconds", jsonFixed(cost.planSeconds, 6))
-                       .add("carry_seconds", jsonFixed(cost.carrySeconds, 6)))
-      .text();
+                              const ReplacementCost &cost,
+                              const Rebalance *rebalance) {
+  JsonObject move;
+  move.add("from", from)
+      .add("to", session.home().graph->name())
+      .add("version", session.version)
+      .add("sent_bytes", cost.sentBytes)
+      .add("plan_seconds", jsonFixed(cost.planSeconds, 6))
+      .add("carry_seconds", jsonFixed(cost.carrySeconds, 6));
+  if (rebalance)
+    move.add("rebalance", decisionRecord(*rebalance));
+  return JsonObject().add("step", step).add("move", move).text();
+}
+
+int64_t Trainer::stepsLeft(int64_t step) const {
+  int64_t end = options_.steps;
+  for (int64_t change : {moves_.nextStep(step), pruning_.nextDue(step)})
+    if (change >= 0)
+      end = std::min(end, change);
+  return end - step;
+}
+
+StatusOr<std::optional<Trainer::Wanted>> Trainer::wantedBefore(int64_t step) {
+  std::optional<NextStrategy> next;
+  if (chooseNext_) {
+    next = chooseNext_(step);
+  } else {
+    DYNA_ASSIGN_OR_RETURN(next, moves_.next(step));
+  }
+  if (next)
+    return std::optional(Wanted{*next, /*isRebalance=*/false});
+  if (!rebalance_.isOn())
+    return std::optional<Wanted>();
+  DYNA_RETURN_IF_ERROR(finishSteps());
+  if (summary_.hasDroppedStep)
+    return std::optional<Wanted>();
+  DYNA_ASSIGN_OR_RETURN(next, rebalance_.next(stepsLeft(step)));
+  if (std::string line = rebalance_.takeOutcome(step);
+      !line.empty() && session_.writesFiles())
+    checkLogged(metrics_.writeLine(line));
+  return next ? std::optional(Wanted{*next, /*isRebalance=*/true})
+              : std::optional<Wanted>();
+}
+
+StatusOr<PlannedReplacement> Trainer::planWanted(int64_t step,
+                                                 const Wanted &wanted) const {
+  DYNA_ASSIGN_OR_RETURN(PlannedReplacement planned,
+                        planReplacement(session_, wanted.next));
+  planned.step = step;
+  if (wanted.isRebalance)
+    DYNA_RETURN_IF_ERROR(checkGrowth(session_, planned));
+  return planned;
+}
+
+void Trainer::tellReplaced(int64_t step, const std::string &before,
+                           const PlannedReplacement &done,
+                           const Wanted &wanted) {
+  if (!session_.writesFiles())
+    return;
+  const ReplacementCost &cost = done.cost;
+  for (const std::string &note : done.notes)
+    progress_.note("note: " + note);
+  if (wanted.isRebalance)
+    progress_.note("note: --rebalance: " + rebalance_.decision().describe());
+  progress_.note(formatText(
+      "note: from step %d on, strategy '%s' instead of '%s' "
+      "(version %d): %s were sent, %s of which were not where they "
+      "must be; %.1f ms to plan, %.1f ms to carry",
+      step + 1, session_.home().graph->name(), before, session_.version,
+      formatBytes(cost.sentBytes), formatBytes(cost.missingBytes),
+      1e3 * cost.planSeconds, 1e3 * cost.carrySeconds));
+  checkLogged(metrics_.writeLine(
+      moveRecord(step, before, session_, cost,
+                 wanted.isRebalance ? &rebalance_ : nullptr)));
 }
 
 Status Trainer::replaceIfWanted(int64_t step) {
-  std::optional<NextStrategy> wanted;
-  if (chooseNext_) {
-    wanted = chooseNext_(step);
-  } else {
-    DYNA_ASSIGN_OR_RETURN(wanted, moves_.next(step));
-  }
+  DYNA_ASSIGN_OR_RETURN(const std::optional<Wanted> wanted, wantedBefore(step));
   if (!wanted)
     return Status::ok();
   DYNA_RETURN_IF_ERROR(finishSteps());
   if (summary_.hasDroppedStep)
     return Status::ok();
+  const auto begin = Clock::now();
   moves_.end(step);
-  StatusOr<PlannedReplacement> planned = planReplacement(session_, *wanted);
+  // The move and the step behind it are traced, however late they are.
+  tracedUntil_ = std::max(tracedUntil_, step + 1);
+  for (auto &trace : session_.traces)
+    trace->open();
+  StatusOr<PlannedReplacement> planned = planWanted(step, *wanted);
   DYNA_ASSIGN_OR_RETURN(auto isRefused, session_.ranks->any({!planned.isOk()}));
   const std::string before = session_.home().graph->name();
-  auto tell = [&](const std::string &text) {
-    if (session_.writesFiles())
-      progress_.note(text);
-  };
   if (isRefused[0]) {
-    tell(formatText("warning: step %d goes on with strategy '%s': %s", step + 1,
-                    before,
-                    planned.isOk() ? "another process refuses the next one"
-                                   : planned.status().message()));
+    if (wanted->isRebalance)
+      rebalance_.refused();
+    if (session_.writesFiles())
+      progress_.note(formatText(
+          "warning: step %d goes on with strategy '%s': %s", step + 1, before,
+          planned.isOk() ? "another process refuses the next one"
+                         : planned.status().message()));
     return Status::ok();
   }
   // Mini-batches that were read and planned ahead are read again, for the next graphs.
   closePlans();
   DYNA_RETURN_IF_ERROR(replaceGraphs(session_, *planned));
   DYNA_RETURN_IF_ERROR(reader_.seek(cursor_));
-  const ReplacementCost &cost = planned->cost;
-  for (const std::string &note : planned->notes)
-    tell("note: " + note);
-  tell(formatText("note: from step %d on, strategy '%s' instead of '%s' "
-                  "(version %d): %s were sent, %s of which were not where they "
-                  "must be; %.1f ms to plan, %.1f ms to carry",
-                  step + 1, session_.home().graph->name(), before,
-                  session_.version, formatBytes(cost.sentBytes),
-                  formatBytes(cost.missingBytes), 1e3 * cost.planSeconds,
-                  1e3 * cost.carrySeconds));
-  if (session_.writesFiles())
-    checkLogged(metrics_.writeLine(moveRecord(step, before, session_, cost)));
-  return openPlans(step);
+  tellReplaced(step, before, *planned, *wanted);
+  DYNA_RETURN_IF_ERROR(openPlans(step));
+  const std::chrono::duration<double> passed = Clock::now() - begin;
+  if (wanted->isRebalance)
+    rebalance_.moved(planned->cost, passed.count());
+  else
+    rebalance_.modelChanged(/*hasOtherGraphs=*/true);
+  return Status::ok();
 }
 
 } // namespace dyna

@@ -113,6 +113,21 @@ static std::vector<PhaseMetrics> describePhases(const StepGraphs &graphs,
   return phases;
 }
 
+/// Returns the mean seconds of a micro-batch, by layer. Shards of a layer take the same
+/// time.
+static std::vector<double> loadsOf(const StepGraphs &graphs,
+                                   const StepResult &result) {
+  const ExecutableGraph &home = *graphs.home().graph;
+  const size_t microBatches = result.microBatchLosses.size();
+  if (graphs.areSeveral() || home.stages() == 1 || microBatches == 0)
+    return {};
+  std::vector<double> loads = result.layerSeconds;
+  for (double &seconds : loads)
+    seconds /= static_cast<double>(home.strategy().tp) *
+               static_cast<double>(microBatches);
+  return loads;
+}
+
 StepMetrics Trainer::metricsOf(const LaunchedStep &launched,
                                const StepResult &result, double seconds,
                                double waited) const {
@@ -135,6 +150,7 @@ StepMetrics Trainer::metricsOf(const LaunchedStep &launched,
   for (const RankUse &use : result.uses)
     metrics.peakBytes += use.peakBytes;
   metrics.microBatches = static_cast<int64_t>(result.microBatchLosses.size());
+  metrics.layerSeconds = loadsOf(*session_.graphs, result);
   metrics.measured =
       reportMeasured(session_, *planned.plan, seconds, result.uses);
   metrics.predicted = planned.predicted;
@@ -197,6 +213,13 @@ Status Trainer::finishStep() {
                 std::chrono::duration<double>(finished_ - begin).count(),
                 follows ? 0 : launched.waited);
   checkLogged(metrics_.write(metrics));
+  rebalance_.stepEnded(launched.step,
+                       {metrics.layerSeconds,
+                        {},
+                        metrics.seconds - metrics.planWaitSeconds,
+                        metrics.tokens,
+                        metrics.microBatches,
+                        metrics.planSeconds});
   const bool isFinite =
       std::isfinite(metrics.loss) && std::isfinite(metrics.gradientNorm);
   if (!isFinite)

@@ -94,7 +94,7 @@ Status Trainer::proveRoom() {
 Trainer::Trainer(Session &session, const Checkpoint *loaded,
                  const ResumedRun *resumed)
     : session_(session), options_(session.options), loaded_(loaded),
-      resumed_(resumed), moves_(session),
+      resumed_(resumed), moves_(session), rebalance_(session),
       reader_(session.data, session.batchOptions()),
       progress_(Progress::detect(options_.progress,
                                  options_.noProgress || !session.writesFiles()),
@@ -103,6 +103,7 @@ Trainer::Trainer(Session &session, const Checkpoint *loaded,
       pruning_(options_, *session.model,
                resumed ? resumed->state.pruned : PrunedSoFar()) {
   summary_.firstStep = resumed ? resumed->state.step : 0;
+  tracedUntil_ = summary_.firstStep + options_.traceSteps;
   session_.version = resumed ? resumed->state.version : 0;
   session_.ranks->setVersion(session_.version);
   skipped_ = resumed ? resumed->state.skipped : 0;
@@ -376,7 +377,7 @@ Status Trainer::runPlannedSteps() {
       break;
     DYNA_RETURN_IF_ERROR(timeAlgorithms(step + 1 - summary_.firstStep));
     // What was given is in it, though the device may not have done it yet.
-    if (step + 1 - summary_.firstStep == options_.traceSteps)
+    if (step + 1 >= tracedUntil_)
       for (auto &trace : session_.traces)
         trace->close();
     DYNA_RETURN_IF_ERROR(finishSteps(stepsAhead()));
@@ -400,6 +401,7 @@ Status Trainer::pruneIfDue(int64_t step) {
   if (!pruning_.isDue(step))
     return Status::ok();
   DYNA_RETURN_IF_ERROR(pruning_.prune(*session_.ranks, step));
+  rebalance_.modelChanged();
   if (session_.writesFiles())
     progress_.note("note: --prune: " + pruning_.describeEvent());
   return Status::ok();
@@ -530,6 +532,8 @@ Status Trainer::saveAndFail(const Status &failure) {
 Status Trainer::finish() {
   if (pruning_.isOn())
     summary_.pruning = pruning_.describeEnd();
+  if (rebalance_.isOn())
+    summary_.balance = rebalance_.describeEnd();
   summary_.isWhole = summary_.firstStep + summary_.steps >= options_.steps;
   if (summary_.steps > 0)
     DYNA_RETURN_IF_ERROR(saveAtTheEnd(summary_.firstStep + summary_.steps));

@@ -13,6 +13,7 @@
 #include "runtime/train/loop/Evaluator.h"
 #include "runtime/train/loop/Moves.h"
 #include "runtime/train/loop/PruneEvents.h"
+#include "runtime/train/loop/Rebalance.h"
 #include "runtime/train/open/ReplaceGraphs.h"
 #include "runtime/train/plans/PlanSource.h"
 #include "runtime/train/session/Checkpointing.h"
@@ -60,6 +61,7 @@ struct TrainSummary {
   int64_t otherSchedules = 0; ///< steps with another schedule
   std::string savedTo;
   std::string pruning;     ///< how much is zero; empty without --prune
+  std::string balance;     ///< moves of layers; empty without --rebalance
   bool isWhole = false;    ///< all steps that were wanted are done
   int64_t takenTokens = 0; ///< that micro-batches had, with their padding
   /// What padded micro-batches of the same samples would have computed; or did,
@@ -92,6 +94,10 @@ public:
   /// other graphs first. All processes answer alike.
   using ChooseNext = std::function<std::optional<NextStrategy>(int64_t step)>;
   void setNext(ChooseNext choose) { chooseNext_ = std::move(choose); }
+  /// For tests.
+  void setProbe(Rebalance::Probe probe) {
+    rebalance_.setProbe(std::move(probe));
+  }
 
   Status run();
   const TrainSummary &summary() const { return summary_; }
@@ -126,6 +132,21 @@ private:
   /// Replaces the graphs before a step, if that is wanted. A replacement that is refused
   /// is told, and the run goes on as it was.
   Status replaceIfWanted(int64_t step);
+  /// The strategy that a run goes over to before a step.
+  struct Wanted {
+    NextStrategy next;
+    bool isRebalance = false; ///< a cut of --rebalance
+  };
+  StatusOr<std::optional<Wanted>> wantedBefore(int64_t step);
+  /// Returns how many steps run from this one on before the model or the strategy
+  /// changes, or the run ends.
+  int64_t stepsLeft(int64_t step) const;
+  /// Plans a replacement of graphs before a step, and checks that this process can have it.
+  StatusOr<PlannedReplacement> planWanted(int64_t step,
+                                          const Wanted &wanted) const;
+  /// Tells of a replacement that is done.
+  void tellReplaced(int64_t step, const std::string &before,
+                    const PlannedReplacement &done, const Wanted &wanted);
   /// Prunes weights before a step, if there is an event.
   Status pruneIfDue(int64_t step);
   /// Between steps, of which so many are done: lets devices time what is new to
@@ -189,12 +210,14 @@ private:
 
   Session &session_;
   TraceWriter predicted_;   ///< the traced steps, as costs say that they go
+  int64_t tracedUntil_ = 0; ///< the step behind the last one that is traced
   double predictedEnd_ = 0; ///< of the last of them, in seconds of the trace
   const TrainOptions &options_;
   const Checkpoint *loaded_;
   const ResumedRun *resumed_;
   ChooseNext chooseNext_; ///< may be empty
   Moves moves_;
+  Rebalance rebalance_;
   BatchReader reader_;                 ///< ahead of the steps
   std::unique_ptr<PlanSource> source_; ///< while steps run, as the next
   std::unique_ptr<PlanAhead> plans_;

@@ -318,6 +318,8 @@ Status makeRanks(Session &session, std::vector<RankResources> &ranks,
     session.devices.push_back(device.get());
     rank.device = std::move(device);
     rank.dynamicBytes = dynamic[rank.rank];
+    if (!session.reservedBytes.empty())
+      rank.reservedBytes = session.reservedBytes[rank.rank];
     if (options.trace.empty() && options.profile.empty())
       continue;
     constexpr size_t slices = 1000000;
@@ -334,6 +336,9 @@ Status makeRanks(Session &session, std::vector<RankResources> &ranks,
   executor.patience = std::chrono::seconds(options.timeout);
   executor.timesCoreWaits = session.hasCosts();
   executor.mayHaveFewer = session.mostRanks > 0;
+  // A host whose device runs late knows when it gave work, and not when that was done.
+  executor.sharesLayerTimes =
+      session.worldRanks() > 1 && !session.device().runsLate();
   // A step that is dropped would be timed as any other.
   executor.stops = options.profile.empty() ? isStopped : nullptr;
   DYNA_ASSIGN_OR_RETURN(auto team,
@@ -375,12 +380,14 @@ Status makeTeam(Session &session, std::vector<RankResources> &ranks,
   openPlanner(session, regions);
   processes.reset(); // before its wires, which the team has now
   const std::vector<int64_t> dynamic = dynamicBytes(session, regions, training);
-  for (size_t rank = 0; rank < dynamic.size(); ++rank)
+  for (size_t rank = 0; rank < dynamic.size(); ++rank) {
+    const int64_t held = heldAtHome(session, static_cast<int>(rank), training);
+    const int64_t bytes = ArenaParts::atStart(held, dynamic[rank]).arenaBytes;
     session.arenas.push_back(
-        ArenaParts::atStart(
-            heldAtHome(session, static_cast<int>(rank), training),
-            dynamic[rank])
-            .arenaBytes);
+        session.reservedBytes.empty()
+            ? bytes
+            : std::max(bytes, session.reservedBytes[rank]));
+  }
   return makeRanks(session, ranks, threads, dynamic, training);
 }
 

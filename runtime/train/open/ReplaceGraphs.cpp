@@ -5,8 +5,10 @@
 #include "runtime/train/open/ReplaceGraphs.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/device/host/HostMemory.h"
 #include "runtime/planner/switch/PlanSwitch.h"
 #include "runtime/train/open/OpenSession.h"
+#include "runtime/transport/ProcessTransport.h"
 
 #include <algorithm>
 #include <chrono>
@@ -60,12 +62,36 @@ StatusOr<SizedGraphs> fitGraphs(const Session &session,
   return sized;
 }
 
+/// Bytes that arenas of this process need beside those that are used now.
+int64_t growthOf(const Session &session, const PlannedReplacement &next) {
+  int64_t growth = 0;
+  const RankTeam &team = *session.ranks;
+  for (size_t local = 0; local < team.localRanks(); ++local) {
+    const Executor &executor = team.executor(local);
+    const int rank = executor.machine().rank();
+    const int64_t tensors = rank < next.graphs->home().graph->ranks()
+                                ? next.graphs->homeBytes(rank, true)
+                                : 0;
+    const int64_t region = rank < static_cast<int>(next.regionBytes.size())
+                               ? next.regionBytes[static_cast<size_t>(rank)]
+                               : 0;
+    const int64_t need = std::max(
+        bytesToReplace(executor.persistentBytes(), tensors,
+                       next.state.sides[static_cast<size_t>(rank)].passedBytes),
+        tensors + region);
+    growth += std::max<int64_t>(need - executor.usedBytes(), 0);
+  }
+  return growth;
+}
+
 } // namespace
 
 Replacement PlannedReplacement::forRanks(const Session &session) const {
   Replacement to;
   to.graphs = graphUses(*graphs, /*training=*/true);
   to.state = &state;
+  to.regionBytes = regionBytes;
+  to.step = step;
   to.bytesUnderWay = SwitchOptions().bytesUnderWay;
   to.version = session.version + 1;
   return to;
@@ -83,6 +109,7 @@ StatusOr<PlannedReplacement> planReplacement(const Session &session,
   planned.options = std::move(sized.chosen.options);
   planned.graphs = std::move(sized.chosen.graphs);
   planned.notes = std::move(sized.chosen.notes);
+  planned.regionBytes = sized.regions.bytes;
   planned.planner = std::make_unique<StepPlanner>(
       *planned.graphs, planned.options.mergeRanges == "auto",
       sized.regions.bytes);
@@ -92,6 +119,28 @@ StatusOr<PlannedReplacement> planReplacement(const Session &session,
   DYNA_RETURN_IF_ERROR(
       session.ranks->checkReplacement(planned.forRanks(session)));
   return planned;
+}
+
+Status checkGrowth(const Session &session, const PlannedReplacement &next) {
+  const int64_t growth = growthOf(session, next);
+  int64_t room = availableMemory();
+  if (room >= 0 && launchedProcesses() > 1)
+    room /= launchedProcessesHere();
+  std::string of = "this machine has";
+  if (!session.options.memoryLimit.empty()) {
+    DYNA_ASSIGN_OR_RETURN(const int64_t limit,
+                          parseBytes(session.options.memoryLimit));
+    const int64_t left = std::max<int64_t>(limit - session.peakBytes(), 0);
+    if (room < 0 || left < room)
+      of = "--memory-limit leaves";
+    room = room < 0 ? left : std::min(room, left);
+  }
+  if (room < 0 || growth <= room)
+    return Status::ok();
+  return Status::resourceExhausted(
+      formatText("the move to '%s' takes %s more for a while, but %s %s",
+                 next.graphs->home().graph->name(), formatBytes(growth), of,
+                 formatBytes(room)));
 }
 
 Status replaceGraphs(Session &session, PlannedReplacement &next) {

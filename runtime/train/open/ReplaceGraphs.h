@@ -26,6 +26,8 @@ struct PlannedReplacement {
   std::unique_ptr<StepPlanner> planner;
   GraphSwitch state;
   std::vector<std::string> notes;
+  std::vector<int64_t> regionBytes; ///< that plans use, by rank
+  int64_t step = 0; ///< before which graphs are replaced, from 0
   ReplacementCost cost;
 
   /// As ranks get it.
@@ -37,6 +39,10 @@ struct PlannedReplacement {
 /// run, or does not fit the arenas of this process.
 StatusOr<PlannedReplacement> planReplacement(const Session &session,
                                              const NextStrategy &next);
+
+/// Fails if a replacement needs more memory than this process can take now. Compares with
+/// what is free on the machine, and with --memory-limit.
+Status checkGrowth(const Session &session, const PlannedReplacement &next);
 
 /// Replaces the graphs. All processes call it, when no step is in flight and no thread
 /// plans. After a failure the session has the graphs that it had; other processes were

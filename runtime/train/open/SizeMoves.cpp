@@ -5,10 +5,13 @@
 #include "runtime/train/open/SizeMoves.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/device/host/HostMemory.h"
 #include "runtime/executor/ArenaParts.h"
 #include "runtime/transport/ProcessTransport.h"
 
 #include <algorithm>
+#include <chrono>
+#include <limits>
 
 namespace dyna {
 namespace {
@@ -87,16 +90,18 @@ StatusOr<int64_t> rankLimit(const TrainOptions &options) {
                                     : parseBytes(options.rankMemory);
 }
 
+/// Returns the bytes in which a replacement sizes regions, in arenas of `limit` bytes.
+int64_t regionLimit(int64_t limit) {
+  return limit < 0 ? -1 : std::max<int64_t>(regionBytesBeside(limit, 1), 0);
+}
+
 /// Chooses and sizes the graphs of an entry, behind those of `now`.
 StatusOr<SizedGraphs> sizeEntry(const Session &session, const Repack &repack,
                                 const TrainOptions &now, const Strategy &home,
                                 int64_t limit) {
   DYNA_ASSIGN_OR_RETURN(const NextStrategy next,
                         strategyOf(repack, home, session.model->layers()));
-  // As a replacement sizes them later.
-  const int64_t rankBytes =
-      limit < 0 ? -1 : std::max<int64_t>(regionBytesBeside(limit, 1), 0);
-  return sizeGraphs(session, optionsOf(now, next), rankBytes);
+  return sizeGraphs(session, optionsOf(now, next), regionLimit(limit));
 }
 
 } // namespace
@@ -142,17 +147,67 @@ sizeEntries(Session &session, const std::vector<Repack> &repacks,
   return sized;
 }
 
-Status sizeMoves(Session &session) {
-  DYNA_ASSIGN_OR_RETURN(const auto repacks,
-                        parseRepacks(session.options.repack));
-  if (repacks.empty())
+/// Returns bytes that the arena of a rank needs at most for a cut of these stages. A
+/// stage never has more than all stages together.
+static int64_t bytesOfAnyCut(const StepGraphs &graphs,
+                             const StepRegions &regions, int rank) {
+  const ExecutableGraph &graph = *graphs.home().graph;
+  if (rank >= graph.ranks())
+    return 0;
+  int64_t tensors = 0, region = 0;
+  ExecutableGraph::Place place = graph.placeOf(rank);
+  for (place.stage = 0; place.stage < graph.stages(); ++place.stage) {
+    const int other = graph.rankAt(place);
+    tensors += persistentOn(graphs, other);
+    region += regions.bytes[static_cast<size_t>(other)];
+  }
+  return bytesToReplace(tensors, tensors, tensors) + region;
+}
+
+/// Reserves addresses for all cuts of the graphs, as far as the process has them.
+static Status reserveForCuts(Session &session,
+                             const std::vector<SizedGraphs> &sized,
+                             int64_t limit) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  DYNA_ASSIGN_OR_RETURN(
+      const SizedGraphs now,
+      sizeGraphs(session, session.options, regionLimit(limit)));
+  session.graphSeconds =
+      std::chrono::duration<double>(Clock::now() - begin).count();
+  bool hasStages = now.chosen.home().graph->stages() > 1;
+  for (const SizedGraphs &next : sized)
+    hasStages |= next.chosen.home().graph->stages() > 1;
+  if (!hasStages)
+    return Status::invalidArgument(formatText(
+        "--rebalance moves layers between stages, but strategy '%s' has one "
+        "stage: give a strategy with pp=2 or more",
+        session.home().graph->name()));
+  if (limit >= 0) // arenas are as large as they may be
     return Status::ok();
-  if (session.hasRanges())
-    return Status::invalidArgument(
-        "--repack is about the one strategy of a run, but samples go to "
-        "strategies by their lengths here: give --strategy");
-  DYNA_ASSIGN_OR_RETURN(const int64_t limit, rankLimit(session.options));
-  DYNA_ASSIGN_OR_RETURN(const auto sized, sizeEntries(session, repacks, limit));
+  const auto ranks = static_cast<size_t>(session.worldRanks());
+  const int64_t left = availableAddresses();
+  // The other half is for what the process takes later.
+  const int64_t most =
+      left < 0
+          ? std::numeric_limits<int64_t>::max()
+          : left / 2 / (launchedProcesses() > 1 ? 1 : session.worldRanks());
+  session.reservedBytes.assign(ranks, 0);
+  for (size_t rank = 0; rank < ranks; ++rank) {
+    int64_t &bytes = session.reservedBytes[rank];
+    const int number = static_cast<int>(rank);
+    bytes = bytesOfAnyCut(*now.chosen.graphs, now.regions, number);
+    for (const SizedGraphs &next : sized)
+      bytes = std::max(
+          bytes, bytesOfAnyCut(*next.chosen.graphs, next.regions, number));
+    bytes = std::min(bytes, most);
+  }
+  return Status::ok();
+}
+
+/// Takes the least bytes of arenas for all entries of --repack.
+static Status sizeArenas(Session &session, const std::vector<Repack> &repacks,
+                         const std::vector<SizedGraphs> &sized, int64_t limit) {
   int ranks = session.home().graph->ranks();
   for (const SizedGraphs &graphs : sized)
     ranks = std::max(ranks, graphs.chosen.home().graph->ranks());
@@ -167,6 +222,25 @@ Status sizeMoves(Session &session) {
   session.arenasAtLeast = std::move(sizes).take();
   session.mostRanks = ranks;
   return Status::ok();
+}
+
+Status sizeMoves(Session &session) {
+  const TrainOptions &options = session.options;
+  DYNA_ASSIGN_OR_RETURN(const auto repacks, parseRepacks(options.repack));
+  if (repacks.empty() && options.rebalance.empty())
+    return Status::ok();
+  if (session.hasRanges())
+    return Status::invalidArgument(
+        formatText("--%s is about the one strategy of a run, but samples go to "
+                   "strategies by their lengths here: give --strategy",
+                   repacks.empty() ? "rebalance" : "repack"));
+  DYNA_ASSIGN_OR_RETURN(const int64_t limit, rankLimit(options));
+  DYNA_ASSIGN_OR_RETURN(const auto sized, sizeEntries(session, repacks, limit));
+  DYNA_RETURN_IF_ERROR(sizeArenas(session, repacks, sized, limit));
+  if (repacks.empty())
+    session.mostRanks = 0;
+  return options.rebalance.empty() ? Status::ok()
+                                   : reserveForCuts(session, sized, limit);
 }
 
 } // namespace dyna

@@ -12,7 +12,7 @@ namespace dyna {
 
 int64_t Session::peakBytes() const {
   int64_t bytes =
-      ranks->arenaBytes() + fileBytes + dataBytes + batchBytes + programBytes;
+      ranks->takenBytes() + fileBytes + dataBytes + batchBytes + programBytes;
   for (const Device *device : devices)
     bytes += device->scratchBytes();
   return bytes;

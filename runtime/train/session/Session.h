@@ -44,6 +44,11 @@ struct Session {
   /// Bytes that --repack needs in the arena of each rank; empty without it
   /// (open/SizeMoves.h).
   std::vector<int64_t> arenasAtLeast;
+  /// Bytes of addresses that --rebalance needs in the arena of each rank, for any cut.
+  /// Memory is taken for them when it is needed. Empty without it.
+  std::vector<int64_t> reservedBytes;
+  /// Seconds to choose and size the graphs of a strategy, once measured.
+  double graphSeconds = 0;
   /// Ranks of the run, if it may get more of them than home has; 0: home's.
   int mostRanks = 0;
   /// Bytes of the arenas that were taken, of the ranks of all processes.

@@ -71,6 +71,20 @@ class MpiTest(strategies.StrategiesTest):
         for name in ("model.safetensors", "optimizer.safetensors"):
             self.assertEqual(*((stem / f"step-{strategies.STEPS}" / name).read_bytes() for stem in stems))
 
+    def test_layers_move_between_processes(self):
+        """Rank 0 decides, and all processes move. One stage has nine of ten layers, so there is much to move."""
+        stays, moves = self.folder / "stays", self.folder / "moves"
+        words = [self.binary(), "--data", self.corpus, "--steps=12", "--strategy=pp=2,layers=1+9", "--clip=0",
+                 "--micro-batches=tokens", "--pipeline=1f1b", "--tokens-per-batch=512", "--tokens-per-micro-batch=64",
+                 "--threads=1", "--no-progress"]
+        common.succeed([*words, f"--save={stays}"])
+        done = common.run([*launcher(2), *words, f"--save={moves}", f"--metrics={moves}.jsonl",
+                           "--rebalance=time,every=3,margin=-1,slower=1000"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn('"answer": "move"', pathlib.Path(f"{moves}.jsonl").read_text())
+        for name in ("model.safetensors", "optimizer.safetensors"):
+            self.assertEqual(*((stem / "step-12" / name).read_bytes() for stem in (stays, moves)))
+
     def test_processes_are_as_many_as_ranks(self):
         for processes in (1, 2, 3, 5):
             with self.subTest(processes=processes):

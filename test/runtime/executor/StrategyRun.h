@@ -198,6 +198,8 @@ public:
     options.transport = &transport_;
     options.host = &host_;
     options.stops = test_.stops;
+    options.clock = clock;
+    options.sharesLayerTimes = clock != nullptr;
     auto made = Executor::create({{&graph_}}, **variant, *device_, options);
     if (!made.isOk())
       return made.status();
@@ -278,6 +280,7 @@ public:
 
   TraceRecorder trace;
   std::vector<int64_t> limits; ///< of plans, by rank
+  double (*clock)() = nullptr; ///< of layer functions, whose times are shared
   GraphSeat &seat() { return executor_->seat(); }
   const RankView &view() { return seat().view(); }
   Executor &executor() { return *executor_; }

@@ -341,6 +341,63 @@ TEST(StrategyRunsTest, ReductionsGoOnDuringBackward) {
   EXPECT_THAT(here.gradients[0], testing::Contains(testing::Ne(0.0)));
 }
 
+/// Seconds that layer functions have taken on a rank's thread, as the test says.
+thread_local double layerClock = 0;
+void spendSeconds(const dyna_context &context) {
+  layerClock += context.layer == 2 ? 100 : 1;
+}
+
+/// All ranks learn what layers took on all of them. One layer is slow; a tensor degree
+/// and replicas call it more often.
+TEST(StrategyRunsTest, AllRanksKnowTheSecondsOfLayers) {
+  for (const char *strategy :
+       {"pp=2,layers=3+2", "dp=2,pp=2,layers=2+3", "tp=2,pp=2,layers=1+4"}) {
+    SCOPED_TRACE(strategy);
+    StrategyCase test{strategy};
+    TinyOptions tiny = tinyOptions(test);
+    tiny.hidden = 12;
+    tiny.degrees = {{2, false}};
+    TinyProgram program(tiny);
+    Model model = *openProgram(program.program());
+    auto planner = makePlanner(model, test.strategy);
+    ASSERT_TRUE(planner.isOk()) << planner.status().message();
+    auto bytes = planner->largestDynamicBytes(planOptions(test), true);
+    MiniBatch batch = tinyBatch(test.lengths, 1);
+    auto plan =
+        planner->training(batch.lengths(), batch.targets, planOptions(test));
+    ASSERT_TRUE(plan.isOk()) << plan.status().message();
+    std::vector<double> expected(model.layers());
+    for (const plan::RankProgram &rank : plan->ranks)
+      for (const plan::Instruction &i : rank.instructions)
+        if (i.op == plan::Instruction::FORWARD ||
+            (i.op == plan::Instruction::BACKWARD && i.layer > 0))
+          expected[i.layer] += i.layer == 2 ? 100 : 1;
+    expected.back() = 0; // the head has no hook
+    ASSERT_GT(expected[2], 100);
+    tinyLayerHook = spendSeconds;
+    Status ran =
+        runRanks(planner->graph().ranks(), [&](Transport &transport) -> Status {
+          StrategyRank rank(test, program, *planner, transport);
+          rank.clock = [] { return layerClock; };
+          DYNA_RETURN_IF_ERROR(rank.create((*bytes)[transport.rank()]));
+          DYNA_RETURN_IF_ERROR(rank.initialize());
+          StepResult result;
+          DYNA_RETURN_IF_ERROR(runPlan(rank.executor(), planner->graph(), *plan,
+                                       batch, TinyRun::scalars(0, 1.0),
+                                       result));
+          EXPECT_EQ(result.layerSeconds, expected);
+          double busy = 0;
+          for (const RankUse &use : result.uses)
+            busy += use.busySeconds;
+          EXPECT_EQ(busy,
+                    std::accumulate(expected.begin(), expected.end(), 0.0));
+          return Status::ok();
+        });
+    tinyLayerHook = nullptr;
+    EXPECT_OK(ran);
+  }
+}
+
 TEST(StrategyRunsTest, AFailingRankIsNamedByAll) {
   StrategyCase test{"dp=2,pp=2,layers=3+2"};
   TinyProgram program;

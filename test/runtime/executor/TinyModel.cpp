@@ -20,6 +20,7 @@ namespace dyna {
 
 TinyFault tinyFault;
 void (*tinyEmbeddingHook)(const dyna_context &context) = nullptr;
+void (*tinyLayerHook)(const dyna_context &context) = nullptr;
 void (*tinyUpdateHook)(int64_t step) = nullptr;
 double tinyDropout = 0.25;
 
@@ -48,6 +49,8 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
   static dyna_status fault(dyna_context *context, int role, void *workspace,
                            const dyna_tensor *out, int64_t outBytes,
                            const dyna_tensor *params) {
+    if (tinyLayerHook)
+      tinyLayerHook(*context);
     if (tinyFault.kind == TinyFault::Kind::None || tinyFault.role != role ||
         tinyFault.layer != context->layer)
       return DYNA_OK;

@@ -117,6 +117,8 @@ struct TinyFault {
 extern TinyFault tinyFault;
 /// Called at the start of every backward of an embedding, if set.
 extern void (*tinyEmbeddingHook)(const dyna_context &context);
+/// Called in every forward and backward of a layer but the head, if set.
+extern void (*tinyLayerHook)(const dyna_context &context);
 /// Called at the start of every update, if set.
 extern void (*tinyUpdateHook)(int64_t step);
 /// Probability of dropout in the block.

@@ -35,14 +35,22 @@ inline Changes everyThree(const std::vector<std::string> &strategies) {
 
 class ReplacedTraining : public TrainProgram {
 protected:
+  void TearDown() override {
+    probe = {};
+    TrainProgram::TearDown();
+  }
+
   struct Outcome {
     Status status;
     std::vector<double> losses;
     std::vector<std::vector<double>> state; ///< masters, then both moments
     int64_t version = 0;
-    std::string graph, prefixBefore, prefix, said;
+    std::string graphBefore, graph, prefixBefore, prefix, said;
     std::vector<ReplacementCost> costs;
   };
+
+  /// What runs with --rebalance see instead of the clock.
+  static inline Rebalance::Probe probe;
 
   TinyOptions tiny(plan::ElementType compute = plan::F64) const {
     TinyOptions options;
@@ -118,8 +126,12 @@ protected:
     DYNA_RETURN_IF_ERROR(openSession(program.program(), model, options, true,
                                      start ? &start->checkpoint : nullptr,
                                      session));
+
+    outcome.graphBefore = session.home().graph->name();
     outcome.prefixBefore = planPrefix(session);
+
     Trainer trainer(session, nullptr, start ? &*start : nullptr);
+    trainer.setProbe(probe);
     if (!changes.empty())
       trainer.setNext([&](int64_t step) -> std::optional<NextStrategy> {
         auto found = changes.find(step);

@@ -10,8 +10,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <set>
+#include <sys/mman.h>
+#include <unistd.h>
 
 using namespace dyna;
 
@@ -350,6 +353,48 @@ TEST(HostDevice, PiecesAddUpAndAreFewKinds) {
     kinds.insert(cut.begin(), cut.end());
   }
   EXPECT_LE(kinds.size(), 37u);
+}
+
+/// Returns how many pages of a range have memory.
+static int64_t pagesThere(const Buffer &buffer) {
+  const int64_t page = ::sysconf(_SC_PAGESIZE);
+  std::vector<unsigned char> there(
+      static_cast<size_t>((buffer.bytes() + page - 1) / page));
+  EXPECT_EQ(::mincore(buffer.data(), static_cast<size_t>(buffer.bytes()),
+                      there.data()),
+            0);
+  return std::count_if(there.begin(), there.end(),
+                       [](unsigned char one) { return (one & 1) != 0; });
+}
+
+/// A reserved buffer has memory for the bytes that were asked for, and for those that
+/// were written and not given back. Large pages may add the rest of one.
+TEST(HostDevice, ReservedMemoryIsTakenLate) {
+  Host host(1);
+  constexpr int64_t bytes = 64 << 20, taken = 4 << 20, large = 2 << 20;
+  const int64_t page = ::sysconf(_SC_PAGESIZE);
+  auto buffer = host.device->reserve(bytes, taken);
+  ASSERT_TRUE(buffer.isOk()) << buffer.status().message();
+  EXPECT_EQ((*buffer)->bytes(), bytes);
+  EXPECT_GE(pagesThere(**buffer), taken / page);
+  EXPECT_LE(pagesThere(**buffer), (taken + 2 * large) / page);
+  auto *at = static_cast<unsigned char *>((*buffer)->data());
+  EXPECT_EQ(at[bytes - 1], 0);
+  std::fill(at, at + bytes, 7);
+  EXPECT_EQ(pagesThere(**buffer), bytes / page);
+  // Half a page at each end has bytes that stay.
+  const int64_t begin = (8 << 20) + page / 2, end = bytes - page / 2;
+  ASSERT_TRUE(host.device->giveBack(**buffer, begin, end - begin).isOk());
+  EXPECT_LE(pagesThere(**buffer), ((8 << 20) + 3 * large) / page);
+  EXPECT_EQ(at[begin - 1], 7);
+  EXPECT_EQ(at[begin], 7);
+  EXPECT_EQ(at[end], 7);
+  EXPECT_EQ(at[begin + page], 0);
+  at[begin + page] = 9;
+  EXPECT_EQ(at[begin + page], 9);
+  EXPECT_FALSE(host.device->giveBack(**buffer, bytes - 1, 2).isOk());
+  EXPECT_FALSE(host.device->reserve(4, 5).isOk());
+  EXPECT_FALSE(host.device->reserve(-1, -1).isOk());
 }
 
 TEST(HostDevice, DescribesItself) {

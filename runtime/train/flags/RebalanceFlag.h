@@ -1,0 +1,34 @@
+//===- RebalanceFlag.h - What --rebalance asks for --------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// The value of --rebalance: a policy, and behind it how easily layers move.
+//
+//     time
+//     diffusion,every=10,margin=1,least=0.02,slower=0.05
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_TRAIN_REBALANCEFLAG_H
+#define DYNA_RUNTIME_TRAIN_REBALANCEFLAG_H
+
+#include "runtime/elastic/balance/BalancePolicies.h"
+#include "runtime/elastic/decide/MoveDecider.h"
+
+#include <string>
+
+namespace dyna {
+
+struct RebalanceFlag {
+  BalancePolicy policy = BalancePolicy::Time;
+  MoveOptions options;
+  MoveTest test;
+};
+
+/// Parses the value of --rebalance. Fails with InvalidArgument if the policy is unknown,
+/// or one that runs do not have, and if a number is out of its range.
+StatusOr<RebalanceFlag> parseRebalanceFlag(const std::string &text);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_TRAIN_REBALANCEFLAG_H

@@ -1,0 +1,329 @@
+//===- Rebalance.cpp - Moves layers when that makes steps faster ----------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/loop/Rebalance.h"
+
+#include "runtime/base/JsonWriter.h"
+#include "runtime/base/Text.h"
+#include "runtime/plan/graph/StateTensors.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace dyna {
+namespace {
+
+double medianOf(std::vector<double> values) {
+  const auto half =
+      values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), half, values.end());
+  return *half;
+}
+
+/// Returns how much longer the slowest stage takes than the mean.
+double imbalanceOf(const std::vector<double> &loads) {
+  const double sum = std::accumulate(loads.begin(), loads.end(), 0.0);
+  return sum > 0 ? *std::max_element(loads.begin(), loads.end()) *
+                       static_cast<double>(loads.size()) / sum
+                 : 1;
+}
+
+/// Adds up values of parameters for the layer that owns each of them.
+template <typename Value>
+auto sumByLayer(const Model &model, Value valueOf)
+    -> std::vector<decltype(valueOf(0))> {
+  const RankView whole = RankView::whole(model);
+  std::vector<decltype(valueOf(0))> sums(model.layers());
+  for (int p = 0; p < model.parameters(); ++p)
+    sums[whole.owner(p)] += valueOf(p);
+  return sums;
+}
+
+/// Bytes that a rank sends of each layer that moves, or has of it with gradients. With
+/// ZeRO it has a share.
+std::vector<int64_t> bytesByLayer(const Model &model, const Strategy &strategy,
+                                  bool withGradients) {
+  const int64_t sharers =
+      int64_t{strategy.tp} * (strategy.zero ? strategy.dp : 1);
+  std::vector<int64_t> bytes = sumByLayer(model, [&](int p) {
+    int64_t ofElement = 0;
+    for (ParameterPart part : stateParts(model, p, Persistent::Training))
+      ofElement += partElementBytes(model, p, part);
+    if (withGradients)
+      ofElement += partElementBytes(model, p, ParameterPart::Gradient);
+
+    return ofElement * model.elements(p);
+  });
+  for (int64_t &one : bytes)
+    one /= sharers;
+  return bytes;
+}
+
+/// Room for the tensors of the next cut beside those of the present one, in arenas of
+/// `limit` bytes. Regions of plans are not part of it: the replacement checks these.
+LayerBytes roomForCuts(const Session &session, int64_t limit) {
+  const ExecutableGraph &graph = *session.home().graph;
+  const auto stages = static_cast<size_t>(graph.stages());
+  LayerBytes room;
+  room.own =
+      bytesByLayer(graph.model(), graph.strategy(), /*withGradients=*/true);
+  room.kept.assign(room.own.size(), 0);
+  room.inFlight.assign(stages, 0);
+  for (int stage = 0; stage < graph.stages(); ++stage)
+    room.limits.push_back(
+        limit - session.graphs->homeBytes(graph.rankAt({0, stage, 0}), true));
+  return room;
+}
+
+} // namespace
+
+Rebalance::Rebalance(Session &session)
+    : session_(session), graphSeconds_(session.graphSeconds) {
+  if (session.options.rebalance.empty())
+    return;
+  if (auto flag = parseRebalanceFlag(session.options.rebalance); flag.isOk()) {
+    flag_ = *flag;
+    decider_ = MoveDecider(flag_->options);
+  }
+}
+
+void Rebalance::modelChanged(bool hasOtherGraphs) {
+  decider_.modelChanged();
+  steps_.clear();
+  count_ = 0;
+  skipsStep_ |= hasOtherGraphs;
+}
+
+void Rebalance::stepEnded(int64_t step, StepLoad load) {
+  if (!isOn())
+    return;
+  if (probe_.load)
+    probe_.load(step, load);
+  const bool skips = std::exchange(skipsStep_, false);
+  if (!skips || std::exchange(deciderSkips_, false))
+    decider_.stepEnded(load.seconds, static_cast<double>(load.tokens));
+  if (skips || load.layers.empty())
+    return;
+  ++count_;
+  steps_.push_back(std::move(load));
+  if (count_ > flag_->options.measuredSteps ||
+      steps_.size() > static_cast<size_t>(flag_->options.measuredSteps))
+    steps_.pop_front();
+}
+
+bool Rebalance::isDue() const {
+  return isOn() && session_.home().graph->stages() > 1 &&
+         count_ >= flag_->options.measuredSteps;
+}
+
+Status Rebalance::measureLink() {
+  if (secondsPerByte_ >= 0)
+    return Status::ok();
+  if (probe_.price) {
+    secondsPerByte_ = probe_.price->secondsPerByte;
+    return Status::ok();
+  }
+  constexpr int64_t bytes = int64_t{1} << 20;
+  const ExecutableGraph &graph = *session_.home().graph;
+  DYNA_ASSIGN_OR_RETURN(const double seconds,
+                        session_.ranks->timeMessage(graph.rankAt({0, 0, 0}),
+                                                    graph.rankAt({0, 1, 0}),
+                                                    bytes, 3));
+  std::vector<double> shared = {seconds};
+  DYNA_RETURN_IF_ERROR(session_.ranks->sum(shared));
+  secondsPerByte_ = shared[0] / static_cast<double>(bytes);
+  return Status::ok();
+}
+
+StatusOr<std::vector<double>> Rebalance::measureWaits() {
+  const ExecutableGraph &graph = *session_.home().graph;
+  int64_t tokens = 0, microBatches = 0;
+  for (const StepLoad &step : steps_) {
+    tokens += step.tokens;
+    microBatches += step.microBatches;
+  }
+  Load load;
+  load.queries = load.keys =
+      std::max<int64_t>(tokens / std::max<int64_t>(microBatches, 1), 1);
+  std::vector<double> waits(graph.stages());
+  for (int edge : graph.crossingEdges()) {
+    const auto [producer, consumer] = graph.endsOf(edge);
+    const int from = graph.rankAt({0, producer, 0});
+    const int to = graph.rankAt({0, consumer, 0});
+    const int64_t bytes = graph.rankView(from).messageBytes(edge, load);
+    DYNA_ASSIGN_OR_RETURN(const double seconds,
+                          session_.ranks->timeMessage(from, to, bytes, 2));
+    // Values go one way, and their gradients the other way.
+    waits[consumer] += seconds;
+    waits[producer] += seconds;
+  }
+  DYNA_RETURN_IF_ERROR(session_.ranks->sum(waits));
+  return waits;
+}
+
+MovePrice Rebalance::priceNow() const {
+  if (probe_.price)
+    return *probe_.price;
+  MovePrice price;
+  price.secondsPerByte = secondsPerByte_;
+  price.planSeconds = graphSeconds_;
+  // The first step behind a move waits for its plan.
+  for (const StepLoad &step : steps_)
+    price.lostOverlapSeconds +=
+        step.planSeconds / static_cast<double>(steps_.size());
+  int64_t stays = 0; // copied to the other end of the arena
+  const ExecutableGraph &graph = *session_.home().graph;
+  for (int rank = 0; rank < graph.ranks(); ++rank)
+    stays = std::max(stays, session_.graphs->homeBytes(rank, true));
+  price.fixedSeconds = fixedSeconds_ >= 0
+                           ? fixedSeconds_
+                           : secondsPerByte_ * static_cast<double>(stays);
+  return price;
+}
+
+MoveProblem Rebalance::problemOf(std::vector<double> waits,
+                                 int64_t stepsLeft) const {
+  MoveProblem problem;
+  const Strategy &now = strategy();
+  for (size_t layer = 0; layer < steps_.front().layers.size(); ++layer) {
+    std::vector<double> seconds;
+    for (const StepLoad &step : steps_)
+      seconds.push_back(step.layers[layer]);
+    problem.seconds.push_back(medianOf(std::move(seconds)));
+  }
+  double microBatches = 0;
+  for (const StepLoad &step : steps_)
+    microBatches += static_cast<double>(step.microBatches) /
+                    static_cast<double>(steps_.size());
+  problem.microBatches =
+      std::max<int64_t>(std::llround(microBatches / now.dp), 1);
+  problem.waits = std::move(waits);
+  problem.stateBytes =
+      bytesByLayer(*session_.model, now, /*withGradients=*/false);
+  problem.cut = now.layers;
+  problem.stepsLeft = stepsLeft;
+  problem.price = priceNow();
+  problem.test = flag_->test;
+  return problem;
+}
+
+StatusOr<MoveDecision> Rebalance::decide(const MoveProblem &problem) {
+  if (flag_->policy == BalancePolicy::Time)
+    return decider_.decide(problem);
+  BalanceProblem balance;
+  balance.seconds = problem.seconds;
+  balance.parameters = sumByLayer(*session_.model, [&](int p) {
+    return static_cast<double>(session_.model->elements(p));
+  });
+  balance.waits = problem.waits;
+  balance.cut = problem.cut;
+  balance.memory = problem.memory;
+  auto balanced = balanceLayers(flag_->policy, balance);
+  // Without room for an even cut, layers stay.
+  if (balanced.status().code() == StatusCode::ResourceExhausted)
+    return decider_.decide(problem, problem.cut);
+  DYNA_RETURN_IF_ERROR(balanced.status());
+  return decider_.decide(problem, balanced->layers.cut());
+}
+
+StatusOr<std::optional<NextStrategy>> Rebalance::next(int64_t stepsLeft) {
+  if (!isDue() || stepsLeft <= 0)
+    return std::optional<NextStrategy>();
+  count_ = 0;
+  DYNA_RETURN_IF_ERROR(measureLink());
+  std::vector<double> waits = steps_.back().waits;
+  if (waits.empty()) {
+    DYNA_ASSIGN_OR_RETURN(waits, measureWaits());
+  }
+  decision_ = MoveDecision();
+  decision_.from = strategy().layers;
+  decision_.move.cut = decision_.from;
+  if (session_.ranks->hasRankZero()) {
+    MoveProblem problem = problemOf(std::move(waits), stepsLeft);
+    LayerBytes room;
+    if (!session_.options.rankMemory.empty()) {
+      DYNA_ASSIGN_OR_RETURN(const int64_t limit,
+                            parseBytes(session_.options.rankMemory));
+      room = roomForCuts(session_, limit);
+      problem.memory = &room;
+    }
+    DYNA_ASSIGN_OR_RETURN(decision_, decide(problem));
+    loads_ = {stageLoads(problem.seconds, problem.cut, problem.waits),
+              stageLoads(problem.seconds, decision_.move.cut, problem.waits)};
+    lastImbalance_ = imbalanceOf(loads_.now);
+    firstImbalance_ = firstImbalance_ > 0 ? firstImbalance_ : lastImbalance_;
+    hasOutcome_ = decision_.before > 0 && decision_.after > 0;
+  }
+  std::vector<double> answer = {static_cast<double>(decision_.answer)};
+  answer.insert(answer.end(), decision_.move.cut.begin(),
+                decision_.move.cut.end());
+  DYNA_RETURN_IF_ERROR(session_.ranks->shareFromFirst(answer));
+  decision_.answer = static_cast<MoveAnswer>(std::lround(answer[0]));
+  if (decision_.answer == MoveAnswer::Stay)
+    return std::optional<NextStrategy>();
+  Strategy next = strategy();
+  next.name.clear();
+  next.layers.clear();
+  for (size_t stage = 1; stage < answer.size(); ++stage)
+    next.layers.push_back(static_cast<int>(std::lround(answer[stage])));
+  decision_.move.cut = next.layers;
+  return std::optional(NextStrategy{describeStrategy(next), ""});
+}
+
+void Rebalance::moved(const ReplacementCost &cost, double seconds) {
+  decider_.moved(decision_);
+  ++moves_;
+  sentBytes_ += cost.sentBytes;
+  seconds_ += seconds;
+  takenBack_ += decision_.answer == MoveAnswer::GoBack ? 1 : 0;
+  fixedSeconds_ = std::max(
+      cost.carrySeconds -
+          secondsPerByte_ * static_cast<double>(decision_.move.bytes.port),
+      0.0);
+  graphSeconds_ = std::max(seconds - cost.carrySeconds, 0.0);
+  steps_.clear();
+  count_ = 0;
+  skipsStep_ = deciderSkips_ = true;
+}
+
+std::string Rebalance::takeOutcome(int64_t step) {
+  if (!std::exchange(hasOutcome_, false))
+    return "";
+  JsonArray loads;
+  for (double load : loads_.now)
+    loads.add(jsonRounded(load, 9));
+  return JsonObject()
+      .add("step", step)
+      .add("moved",
+           JsonObject()
+               .add("version", session_.version)
+               .add("seconds_per_token_before",
+                    jsonRounded(decision_.before, 12))
+               .add("seconds_per_token_after", jsonRounded(decision_.after, 12))
+               .add("stage_loads", loads))
+      .text();
+}
+
+std::string Rebalance::describeEnd() const {
+  if (firstImbalance_ == 0)
+    return "no decision yet";
+  std::string text = countOf(moves_, "move");
+  if (takenBack_ > 0)
+    text += formatText(", %d of them back", takenBack_);
+  if (moves_ > 0)
+    text += formatText("; %s were sent, and %.1f ms passed",
+                       formatBytes(sentBytes_), 1e3 * seconds_);
+  return text + formatText("; the slowest stage took %.2f times the mean at "
+                           "first, and %.2f times at the end",
+                           firstImbalance_, lastImbalance_);
+}
+
+void Rebalance::refused() {
+  decider_.refused();
+  count_ = 0;
+}
+
+} // namespace dyna

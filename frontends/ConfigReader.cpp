@@ -3,7 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/ConfigReader.h"
-#include "dialects/dyna/FamilyConfig.h"
+#include "dialects/dyna/JsonText.h"
 #include "dialects/dyna/KnownAttributes.h"
 #include "dialects/dyna/TextInput.h"
 #include "mlir/IR/Location.h"

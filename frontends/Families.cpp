@@ -1,94 +1,57 @@
-//===- Families.cpp - The models that named families are compared with ----===//
+//===- Families.cpp - The families of models ------------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "dialects/dyna/FamilyWiring.h"
+#include "frontends/Family.h"
 #include "frontends/Frontends.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
 
-/// What layers say; of several values one, for then they cannot all be right.
-template <typename T> static void take(T &field, const Said<T> &said) {
-  if (!said.empty())
-    field = said.begin()->first;
+ArrayRef<const Family *> mlir::dyna::families() {
+  static const Family *const all[] = {
+#define DYNA_FAMILY(name) &name##Family(),
+#include "frontends/Families.def"
+  };
+  return all;
 }
 
-static void take(Activation &field, const Said<std::string> &said) {
-  static const std::pair<StringRef, Activation> forms[] = {
-      {"gelu", Activation::GeluErf},
-      {"gelu_new", Activation::GeluTanh},
-      {"silu", Activation::Silu},
-      {"relu", Activation::Relu}};
-  if (!said.empty())
-    for (auto [name, form] : forms)
-      if (said.begin()->first == name)
-        field = form;
+const Family *mlir::dyna::findFamily(StringRef name) {
+  for (const Family *family : families())
+    if (family->name == name)
+      return family;
+  return nullptr;
 }
 
-/// Layers that drop here and there were to drop everywhere.
-static void takeLargest(double &field, const Said<double> &said) {
-  if (!said.empty())
-    field = said.rbegin()->first;
+std::string mlir::dyna::listFamilies(StringRef quote, StringRef last) {
+  std::string text;
+  SmallVector<std::string> names;
+  for (const Family *family : families())
+    names.push_back((quote + family->name + quote).str());
+  if (!last.empty())
+    names.push_back(last.str());
+  for (auto [i, name] : llvm::enumerate(names))
+    text += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + name;
+  return text;
 }
 
-static Gpt2Config gpt2Of(const DerivedFacts &layers) {
-  Gpt2Config config;
-  take(config.vocabSize, layers.vocabulary);
-  take(config.positions, layers.positions);
-  take(config.width, layers.width);
-  take(config.layers, layers.depth);
-  take(config.heads, layers.heads);
-  take(config.headDim, layers.headDim);
-  take(config.inner, layers.feedForward);
-  take(config.activation, layers.activation);
-  take(config.layerNormEpsilon, layers.layerNormEpsilon);
-  takeLargest(config.residualDropout, layers.blockDropout);
-  takeLargest(config.embeddingDropout, layers.embeddingDropout);
-  take(config.tieWordEmbeddings, layers.tied);
-  return config;
-}
-
-static LlamaConfig llamaOf(const DerivedFacts &layers) {
-  LlamaConfig config;
-  take(config.vocabSize, layers.vocabulary);
-  take(config.width, layers.width);
-  take(config.inner, layers.feedForward);
-  take(config.layers, layers.depth);
-  take(config.heads, layers.heads);
-  take(config.kvHeads, layers.kvHeads);
-  take(config.headDim, layers.headDim);
-  take(config.activation, layers.activation);
-  take(config.rmsNormEpsilon, layers.rmsNormEpsilon);
-  take(config.ropeTheta, layers.theta);
-  take(config.ropeScaling, layers.scaling);
-  take(config.attentionBias, layers.attentionBias);
-  take(config.mlpBias, layers.mlpBias);
-  take(config.tieWordEmbeddings, layers.tied);
-  return config;
-}
-
-namespace {
-
-class FrontendModels : public FamilyModels {
-public:
-  using FamilyModels::FamilyModels;
-
-  OwningOpRef<ModuleOp> write(StringRef family,
-                              const DerivedFacts &layers) const override {
-    ModelBuilder model(UnknownLoc::get(getContext()));
-    if (family == "gpt2")
-      writeGpt2(model, gpt2Of(layers));
-    else
-      writeLlama(model, llamaOf(layers));
-    return model.take();
+OwningOpRef<ModuleOp> mlir::dyna::importConfig(MLIRContext *context,
+                                               llvm::MemoryBufferRef text,
+                                               const LoraOptions &lora) {
+  const Family *family = nullptr;
+  {
+    ConfigReader reader(context, text);
+    if (!reader.isValid())
+      return {};
+    const std::string type = reader.string("model_type", "");
+    family = findFamily(type);
+    if (!family) {
+      reader.error("model_type")
+          << "expects " << listFamilies("'", "") << ", but "
+          << (reader.has("model_type") ? "got '" + type + "'"
+                                       : "the field is missing");
+      return {};
+    }
   }
-};
-
-} // namespace
-
-void mlir::dyna::registerFamilies(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *, DynaDialect *dialect) {
-    dialect->addInterfaces<FrontendModels>();
-  });
+  return family->import(context, text, lora);
 }

@@ -4,7 +4,7 @@
 
 #include "frontends/Frontends.h"
 
-#include "dialects/dyna/FamilyConfig.h"
+#include "frontends/FamilyConfig.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
@@ -40,25 +40,4 @@ void mlir::dyna::refuseAttentionDropout(ConfigReader &reader, StringRef field,
                         << (reader.has(field) ? ""
                                               : ", the default of the family,")
                         << " is treated as 0; write 0 to accept that";
-}
-
-OwningOpRef<ModuleOp> mlir::dyna::importConfig(MLIRContext *context,
-                                               llvm::MemoryBufferRef text,
-                                               const LoraOptions &lora) {
-  std::string type;
-  {
-    ConfigReader reader(context, text);
-    if (!reader.isValid())
-      return {};
-    type = reader.string("model_type", "");
-    if (type != "gpt2" && type != "llama") {
-      reader.error("model_type")
-          << "expects 'gpt2' or 'llama', but "
-          << (reader.has("model_type") ? "got '" + type + "'"
-                                       : "the field is missing");
-      return {};
-    }
-  }
-  return type == "gpt2" ? importGpt2(context, text, lora)
-                        : importLlama(context, text, lora);
 }

@@ -68,10 +68,6 @@ std::optional<LlamaConfig> readLlamaConfig(ConfigReader &reader);
 void writeGpt2(ModelBuilder &model, const Gpt2Config &config);
 void writeLlama(ModelBuilder &model, const LlamaConfig &config);
 
-/// From here on models of these families are compared with what is written here
-/// whenever they are verified (FamilyWiring.h): for every tool that reads them.
-void registerFamilies(DialectRegistry &registry);
-
 /// Build the model; null after a diagnostic.
 OwningOpRef<ModuleOp> buildGpt2(MLIRContext *context, const Gpt2Config &config);
 OwningOpRef<ModuleOp> buildLlama(MLIRContext *context,

@@ -2,11 +2,31 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
+#include "frontends/FamilyFields.h"
 #include "frontends/Frontends.h"
 #include <cmath>
 
 using namespace mlir;
 using namespace mlir::dyna;
+using namespace mlir::dyna::fields;
+
+/// HuggingFace keeps weights as [in, out], and query, key and value in one tensor.
+/// Beside a head, transformers 4 looks for the body under its prefix alone.
+static constexpr StoredRule layerNames[] = {
+    {"attn.q", "attn.c_attn", true, 0, 3},
+    {"attn.k", "attn.c_attn", true, 1, 3},
+    {"attn.v", "attn.c_attn", true, 2, 3},
+    {"attn.proj", "attn.c_proj", true},
+    {"mlp.fc", "mlp.c_fc", true},
+    {"mlp.proj", "mlp.c_proj", true}};
+static constexpr StoredRule modelNames[] = {
+    {"wte", "wte"}, {"wpe", "wpe"}, {"lm_head", "lm_head"}};
+/// Causal masks of old files.
+static constexpr StringLiteral buffers[] = {".attn.bias", ".attn.masked_bias"};
+static constexpr StringLiteral defaults =
+    "{\"vocab_size\":50257,\"bos_token_id\":50256,\"eos_token_id\":50256}";
+static constexpr CheckpointFormat format = {
+    "h.", "h.", layerNames, modelNames, "transformer.", buffers, defaults};
 
 /// Fields that HuggingFace writes and that change nothing in training.
 static constexpr StringRef ignoredFields[] = {"_name_or_path",
@@ -131,13 +151,14 @@ static LayerTemplate buildHead(ModelBuilder &model, const Gpt2Config &config) {
 }
 
 void mlir::dyna::writeGpt2(ModelBuilder &model, const Gpt2Config &config) {
+  model.setFormat(format, config.tieWordEmbeddings);
   LayerTemplate embed = buildEmbedding(model, config);
   LayerTemplate block = buildBlock(model, config);
   LayerTemplate head = buildHead(model, config);
   model.begin("gpt2", FactsAttr::get(model.context(), "gpt2", config.vocabSize,
                                      config.positions, config.width,
                                      config.heads, config.heads, config.headDim,
-                                     config.inner, config.json));
+                                     config.inner, config.json, {}, {}, {}));
   model.call("embed", embed, "", {Input::Tokens, Input::Segments});
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     std::string name = "h." + std::to_string(layer);
@@ -165,4 +186,106 @@ OwningOpRef<ModuleOp> mlir::dyna::importGpt2(MLIRContext *context,
   model.setLora(lora);
   writeGpt2(model, *config);
   return succeeded(model.checkLora()) ? model.finish() : nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// The family
+//===----------------------------------------------------------------------===//
+
+static Gpt2Config gpt2Of(const DerivedFacts &layers) {
+  Gpt2Config config;
+  take(config.vocabSize, layers.vocabulary);
+  take(config.positions, layers.positions);
+  take(config.width, layers.width);
+  take(config.layers, layers.depth);
+  take(config.heads, layers.heads);
+  take(config.headDim, layers.headDim);
+  take(config.inner, layers.feedForward);
+  take(config.activation, layers.activation);
+  take(config.layerNormEpsilon, layers.layerNormEpsilon);
+  takeLargest(config.residualDropout, layers.blockDropout);
+  takeLargest(config.embeddingDropout, layers.embeddingDropout);
+  take(config.tieWordEmbeddings, layers.tied);
+  return config;
+}
+
+static OwningOpRef<ModuleOp> writeLike(MLIRContext *context,
+                                       const DerivedFacts &layers) {
+  ModelBuilder model(UnknownLoc::get(context));
+  writeGpt2(model, gpt2Of(layers));
+  return model.take();
+}
+
+static std::string findOther(const DerivedFacts &layers, Operation *&where) {
+  for (const Said<bool> *biases : {&layers.attentionBias, &layers.mlpBias})
+    if (auto none = biases->find(false); none != biases->end()) {
+      where = none->second;
+      return "a 'dyna.linear' of its layers has no bias";
+    }
+  for (auto [kvHeads, op] : layers.kvHeads)
+    if (!layers.heads.count(kvHeads)) {
+      where = op;
+      return "its attentions have fewer key/value heads than heads";
+    }
+  return {};
+}
+
+static const FamilyField configFields[] = {
+    {"model_type", nothing, family, readPlain, ", the fact 'family'"},
+    {"vocab_size", constant<int64_t, 50257>, DYNA_DERIVED(vocabulary),
+     readPlain},
+    {"n_positions", constant<int64_t, 1024>, DYNA_DERIVED(positions),
+     readPlain},
+    {"n_embd", constant<int64_t, 768>, DYNA_DERIVED(width), readPlain},
+    {"n_layer", constant<int64_t, 12>, DYNA_DERIVED(depth), readPlain},
+    {"n_head", constant<int64_t, 12>, DYNA_DERIVED(heads), readPlain},
+    {"head_dim", evenHeads, DYNA_DERIVED(headDim), readPlain},
+    {"n_inner",
+     [](const FamilyMember &model) { return first(model.layers.width, 4); },
+     DYNA_DERIVED(feedForward), readPlain},
+    {"activation_function",
+     [](const FamilyMember &) { return llvm::json::Value("gelu_new"); },
+     DYNA_DERIVED(activation), readActivation},
+    {"layer_norm_epsilon",
+     [](const FamilyMember &) { return llvm::json::Value(1e-5); },
+     DYNA_DERIVED(layerNormEpsilon), readPlain},
+    {"resid_pdrop", [](const FamilyMember &) { return llvm::json::Value(0.1); },
+     DYNA_DERIVED(blockDropout), readPlain},
+    {"embd_pdrop", [](const FamilyMember &) { return llvm::json::Value(0.1); },
+     DYNA_DERIVED(embeddingDropout), readPlain},
+    {"initializer_range",
+     [](const FamilyMember &) { return llvm::json::Value(0.02); },
+     DYNA_DERIVED(initializerRange), readPlain},
+    {"tie_word_embeddings", constant<bool, true>, DYNA_DERIVED(tied),
+     readPlain},
+    {"scale_attn_weights", constant<bool, true>, always<true>, readPlain},
+    {"scale_attn_by_inverse_layer_idx", constant<bool, false>, always<false>,
+     readPlain},
+    {"add_cross_attention", constant<bool, false>, always<false>, readPlain},
+    // Other names of the fields above, which readers take as well.
+    {"hidden_size",
+     [](const FamilyMember &model) { return first(model.layers.width); },
+     DYNA_DERIVED(width), readPlain},
+    {"num_hidden_layers",
+     [](const FamilyMember &model) { return first(model.layers.depth); },
+     DYNA_DERIVED(depth), readPlain},
+    {"num_attention_heads",
+     [](const FamilyMember &model) { return first(model.layers.heads); },
+     DYNA_DERIVED(heads), readPlain},
+    {"max_position_embeddings",
+     [](const FamilyMember &model) { return first(model.layers.positions); },
+     DYNA_DERIVED(positions), readPlain},
+};
+
+static constexpr StringLiteral needed[] = {"dyna.positions", "dyna.layer_norm",
+                                           "dyna.attention"};
+static constexpr StringLiteral allowed[] = {
+    "dyna.embedding", "dyna.linear", "dyna.gelu",   "dyna.silu",
+    "dyna.relu",      "dyna.add",    "dyna.return", "dyna.linear_cross_entropy",
+    "dyna.dropout"};
+
+const Family &mlir::dyna::gpt2Family() {
+  static const Family family = {"gpt2", needed,     allowed,   configFields,
+                                format, importGpt2, writeLike, findOther};
+  return family;
 }

@@ -2,11 +2,35 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "dialects/dyna/FamilyConfig.h"
+#include "dialects/dyna/JsonText.h"
+#include "frontends/FamilyFields.h"
 #include "frontends/Frontends.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
+using namespace mlir::dyna::fields;
+
+static constexpr StoredRule layerNames[] = {
+    {"input_norm", "input_layernorm"},
+    {"post_norm", "post_attention_layernorm"},
+    {"attn.q", "self_attn.q_proj"},
+    {"attn.k", "self_attn.k_proj"},
+    {"attn.v", "self_attn.v_proj"},
+    {"attn.o", "self_attn.o_proj"},
+    {"mlp.gate", "mlp.gate_proj"},
+    {"mlp.up", "mlp.up_proj"},
+    {"mlp.down", "mlp.down_proj"}};
+static constexpr StoredRule modelNames[] = {
+    {"embed_tokens", "model.embed_tokens"},
+    {"norm", "model.norm"},
+    {"lm_head", "lm_head"}};
+/// Frequencies of old files.
+static constexpr StringLiteral buffers[] = {".rotary_emb.inv_freq"};
+static constexpr StringLiteral defaults =
+    "{\"vocab_size\":32000,\"bos_token_id\":1,\"eos_token_id\":2,\"rope_"
+    "theta\":10000}";
+static constexpr CheckpointFormat format = {
+    "layers.", "model.layers.", layerNames, modelNames, "", buffers, defaults};
 
 /// Fields that HuggingFace writes and that change nothing in training.
 static constexpr StringRef ignoredFields[] = {
@@ -301,6 +325,7 @@ static LayerTemplate buildHead(ModelBuilder &model, const LlamaConfig &config) {
 }
 
 void mlir::dyna::writeLlama(ModelBuilder &model, const LlamaConfig &config) {
+  model.setFormat(format, config.tieWordEmbeddings);
   LayerTemplate embed = buildEmbedding(model, config);
   LayerTemplate block = buildBlock(model, config);
   LayerTemplate head = buildHead(model, config);
@@ -308,7 +333,7 @@ void mlir::dyna::writeLlama(ModelBuilder &model, const LlamaConfig &config) {
               FactsAttr::get(model.context(), "llama", config.vocabSize,
                              config.positions, config.width, config.heads,
                              config.kvHeads, config.headDim, config.inner,
-                             config.json));
+                             config.json, {}, {}, {}));
   model.call("embed", embed, "", {Input::Tokens});
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     std::string name = "layers." + std::to_string(layer);
@@ -336,4 +361,137 @@ OwningOpRef<ModuleOp> mlir::dyna::importLlama(MLIRContext *context,
   model.setLora(lora);
   writeLlama(model, *config);
   return succeeded(model.checkLora()) ? model.finish() : nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// The family
+//===----------------------------------------------------------------------===//
+
+static LlamaConfig llamaOf(const DerivedFacts &layers) {
+  LlamaConfig config;
+  take(config.vocabSize, layers.vocabulary);
+  take(config.width, layers.width);
+  take(config.inner, layers.feedForward);
+  take(config.layers, layers.depth);
+  take(config.heads, layers.heads);
+  take(config.kvHeads, layers.kvHeads);
+  take(config.headDim, layers.headDim);
+  take(config.activation, layers.activation);
+  take(config.rmsNormEpsilon, layers.rmsNormEpsilon);
+  take(config.ropeTheta, layers.theta);
+  take(config.ropeScaling, layers.scaling);
+  take(config.attentionBias, layers.attentionBias);
+  take(config.mlpBias, layers.mlpBias);
+  take(config.tieWordEmbeddings, layers.tied);
+  return config;
+}
+
+static OwningOpRef<ModuleOp> writeLike(MLIRContext *context,
+                                       const DerivedFacts &layers) {
+  ModelBuilder model(UnknownLoc::get(context));
+  writeLlama(model, llamaOf(layers));
+  return model.take();
+}
+
+using llvm::json::Object;
+using Json = llvm::json::Value;
+
+/// Newer configurations have it in an object, which then decides.
+static Json readTheta(const Object &config, StringRef name) {
+  Json theta = readPlain(config, name);
+  for (StringRef around : {"rope_parameters", "rope_scaling"})
+    if (const Object *object = config.getObject(around))
+      if (const Json *value = object->get(name))
+        theta = *value;
+  return theta;
+}
+
+/// How an object scales positions, as `RopeScaling::text` has it; its type if that
+/// is no scaling that layers have.
+static Json readScaling(const Object &object, const Json &type) {
+  auto number = [&](StringRef key) {
+    return object.getNumber(key).value_or(0);
+  };
+  RopeScaling scaling;
+  scaling.factor = number("factor");
+  if (type.getAsString() == "llama3") {
+    scaling.lowFreqFactor = number("low_freq_factor");
+    scaling.highFreqFactor = number("high_freq_factor");
+    scaling.originalPositions =
+        object.getInteger("original_max_position_embeddings").value_or(0);
+  } else if (type.getAsString() != "linear") {
+    return type;
+  }
+  const bool isComplete =
+      scaling.factor >= 1 &&
+      (type.getAsString() != "llama3" || scaling.originalPositions > 0);
+  return isComplete ? Json(scaling.text()) : type;
+}
+
+/// What stretches positions, if anything does.
+static Json readRotation(const Object &config, StringRef) {
+  for (StringRef around : {"rope_parameters", "rope_scaling"}) {
+    const Json *value = config.get(around);
+    if (!value || value->kind() == Json::Null)
+      continue;
+    const Object *object = value->getAsObject();
+    if (!object)
+      return *value;
+    for (StringRef key : {"rope_type", "type"})
+      if (const Json *type = object->get(key))
+        if (type->getAsString() != "default" && type->kind() != Json::Null)
+          return readScaling(*object, *type);
+  }
+  return nullptr;
+}
+
+static const FamilyField configFields[] = {
+    {"model_type", nothing, family, readPlain, ", the fact 'family'"},
+    {"vocab_size", constant<int64_t, 32000>, DYNA_DERIVED(vocabulary),
+     readPlain},
+    {"hidden_size", constant<int64_t, 4096>, DYNA_DERIVED(width), readPlain},
+    {"intermediate_size", constant<int64_t, 11008>, DYNA_DERIVED(feedForward),
+     readPlain},
+    {"num_hidden_layers", constant<int64_t, 32>, DYNA_DERIVED(depth),
+     readPlain},
+    {"num_attention_heads", constant<int64_t, 32>, DYNA_DERIVED(heads),
+     readPlain},
+    {"num_key_value_heads",
+     [](const FamilyMember &model) { return first(model.layers.heads); },
+     DYNA_DERIVED(kvHeads), readPlain},
+    {"head_dim", evenHeads, DYNA_DERIVED(headDim), readPlain},
+    // No table has rows for them: the fact is all that there is.
+    {"max_position_embeddings", constant<int64_t, 2048>,
+     [](const FamilyMember &model) {
+       return DerivedValues{{Json(model.facts.getPositions()), model.op}};
+     },
+     readPlain, ", the fact 'positions'"},
+    {"hidden_act", [](const FamilyMember &) { return Json("silu"); },
+     DYNA_DERIVED(activation), readActivation},
+    {"rms_norm_eps", [](const FamilyMember &) { return Json(1e-6); },
+     DYNA_DERIVED(rmsNormEpsilon), readPlain},
+    {"rope_theta", [](const FamilyMember &) { return Json(10000); },
+     DYNA_DERIVED(theta), readTheta},
+    {"rope_scaling", [](const FamilyMember &) { return Json("default"); },
+     DYNA_DERIVED(scaling), readRotation},
+    {"attention_bias", constant<bool, false>, DYNA_DERIVED(attentionBias),
+     readPlain},
+    {"mlp_bias", constant<bool, false>, DYNA_DERIVED(mlpBias), readPlain},
+    {"initializer_range", [](const FamilyMember &) { return Json(0.02); },
+     DYNA_DERIVED(initializerRange), readPlain},
+    {"tie_word_embeddings", constant<bool, false>, DYNA_DERIVED(tied),
+     readPlain},
+};
+
+static constexpr StringLiteral needed[] = {"dyna.rotary", "dyna.rms_norm",
+                                           "dyna.attention"};
+static constexpr StringLiteral allowed[] = {
+    "dyna.embedding", "dyna.linear", "dyna.gelu",   "dyna.silu",
+    "dyna.relu",      "dyna.add",    "dyna.return", "dyna.linear_cross_entropy",
+    "dyna.mul"};
+
+const Family &mlir::dyna::llamaFamily() {
+  static const Family family = {"llama", needed,      allowed,  configFields,
+                                format,  importLlama, writeLike};
+  return family;
 }

@@ -158,7 +158,8 @@ LayerTemplate ModelBuilder::endLayer(LayerBuilder &layer, Value result) {
 }
 
 void ModelBuilder::begin(StringRef name, FactsAttr facts) {
-  model_ = ModelOp::create(builder_, name, facts);
+  model_ = ModelOp::create(builder_, name,
+                           format_ ? withFormat(facts, *format_) : facts);
   Block &body = model_.getBody().emplaceBlock();
   for (const auto &[argument, type] :
        {NamedInput("tokens", ids()), NamedInput("targets", ids()),
@@ -174,7 +175,8 @@ void ModelBuilder::declare(StringRef name, const ParameterSpec &spec) {
   builder_.setInsertionPoint(firstLayer_);
   auto op = ParameterOp::create(
       builder_, name, spec.type, APFloat(spec.initial.constant),
-      APFloat(spec.initial.normal), spec.initial.decay, spec.initial.frozen);
+      APFloat(spec.initial.normal), spec.initial.decay, spec.initial.frozen,
+      format_ ? storedAs(context(), *format_, name, isTied_) : StoredAttr());
   symbols_.insert(op);
 }
 

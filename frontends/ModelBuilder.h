@@ -25,7 +25,7 @@
 #ifndef DYNA_FRONTENDS_MODELBUILDER_H
 #define DYNA_FRONTENDS_MODELBUILDER_H
 
-#include "dialects/dyna/Dyna.h"
+#include "frontends/CheckpointFormat.h"
 #include "frontends/Lora.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -111,6 +111,12 @@ public:
   void setLora(LoraOptions lora) { lora_.options = std::move(lora); }
   /// Fails, with a diagnostic, if adapters were asked for that no linear can have.
   LogicalResult checkLora() { return lora_.check(location_); }
+  /// Checkpoints have this format, which outlives the builder; `isTied` if the head
+  /// reads the table of tokens.
+  void setFormat(const CheckpointFormat &format, bool isTied) {
+    format_ = &format;
+    isTied_ = isTied;
+  }
 
   Type ids();
   Type segments();
@@ -136,6 +142,8 @@ private:
 
   Location location_;
   LoraTargets lora_;
+  const CheckpointFormat *format_ = nullptr;
+  bool isTied_ = false;
   OwningOpRef<ModuleOp> module_;
   ImplicitLocOpBuilder builder_;
   SymbolTable symbols_;

@@ -310,6 +310,8 @@ LogicalResult Driver::runModulePhases() {
   convert.type = options.computeType;
   if (failed(runPhase("parse",
                       [&](OpPassManager &passes) {
+                        if (options.prepare)
+                          options.prepare(passes);
                         buildConvertPhase(passes, convert);
                       })) ||
       stopped)
@@ -537,8 +539,6 @@ int Driver::run() {
   timing = timingManager.getRootScope();
 
   registry.insert<DynaDialect, dist::DistDialect>();
-  if (options.extend)
-    options.extend(registry);
   context.appendDialectRegistry(registry);
   context.loadDialect<DynaDialect>();
   // The location says where; the text of a whole module would hide it.

@@ -11,14 +11,14 @@
 #include <vector>
 
 namespace mlir {
-class DialectRegistry;
+class OpPassManager;
 }
 
 namespace mlir::dyna {
 
 struct DriverOptions {
-  /// What is above this library and has a word on modules.
-  void (*extend)(DialectRegistry &) = nullptr;
+  /// Adds passes of libraries above this one, which run on modules as they are read.
+  void (*prepare)(OpPassManager &) = nullptr;
   std::string input;
   std::string output; ///< empty: the input's stem
   std::string computeType = "f32";

@@ -215,21 +215,58 @@ def Dyna_RopeScalingAttr : Dyna_Attr<"RopeScaling", "rope_scaling"> {
   let genVerifyDecl = 1;
 }
 
+def Dyna_StoredAttr : Dyna_Attr<"Stored", "stored"> {
+  let summary = "Where a parameter is stored in a checkpoint.";
+  let description = [{
+    The tensor `name` of the checkpoint's file holds the parameter. With `parts` it holds that many
+    parameters one after another along their first dimension; this one is number `part`. A tensor that
+    is `transposed` has the dimensions of a matrix, or of all its parts together, exchanged. Files that
+    are read may have the tensor once more, as `copy`: those of models that share one tensor often do.
+
+    Constraints:
+    - (STORED1) `name` is not empty, and `copy` neither empty nor `name`.
+    - (STORED2) `part` is one of `parts` numbers from 0.
+
+    Examples: `#dyna.stored<name = "model.norm.weight">`,
+    `#dyna.stored<name = "h.0.attn.c_attn.weight", part = 1, parts = 3, transposed = true>`,
+    `#dyna.stored<name = "wte.weight", copy = "lm_head.weight">`.
+  }];
+  let parameters = (ins StringRefParameter<"name of the tensor">:$name,
+    DefaultValuedParameter<"int64_t", "0">:$part,
+    DefaultValuedParameter<"int64_t", "1">:$parts,
+    DefaultValuedParameter<"bool", "false">:$transposed,
+    OptionalParameter<"::mlir::StringAttr">:$copy);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 def Dyna_FactsAttr : Dyna_Attr<"Facts", "facts"> {
   let summary = "Facts of a model that the training binary needs beside its layers.";
   let description = [{
-    `family` names the tensor naming of checkpoints (`gpt2`, `llama` or `custom`),
-    `vocabulary` how many token ids there are, `positions` the longest sample (0: no
+    `family` names the family whose programs can load saved models, or is `custom`.
+    `vocabulary` is how many token ids there are, `positions` the longest sample (0: no
     limit), `config` the family's own configuration as JSON, copied into saved models.
     The other numbers are 0 where layers differ. The verifier of `dyna.model` compares
     all of them with the layers.
+
+    Checkpoints that are read may leave out the `prefix` of the names of their tensors, or have it
+    where this model has none. Their tensors whose names end in one of `buffers` are no parameters, and
+    are skipped. `defaults` is JSON, too: fields that programs assume if a saved `config` lacks them. All
+    three may be absent.
+
+    Constraints:
+    - (FACTS1) `buffers` are strings, none of them empty.
   }];
   let parameters = (ins
     StringRefParameter<"naming family">:$family, "int64_t":$vocabulary,
     "int64_t":$positions, "int64_t":$width, "int64_t":$heads, "int64_t":$kv_heads,
     "int64_t":$head_dim, "int64_t":$feed_forward,
-    StringRefParameter<"configuration as JSON">:$config);
+    StringRefParameter<"configuration as JSON">:$config,
+    OptionalParameter<"::mlir::StringAttr">:$prefix,
+    OptionalParameter<"::mlir::ArrayAttr">:$buffers,
+    OptionalParameter<"::mlir::StringAttr">:$defaults);
   let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
 }
 
 def Dyna_Role : I32EnumAttr<"Role", "what a layer function does", [

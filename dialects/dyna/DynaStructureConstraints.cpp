@@ -32,6 +32,18 @@ LogicalResult ParameterOp::verify() {
   if (!getConstant().isFinite())
     return emitOpError() << "expects 'constant' to be finite, but got "
                          << getConstant().convertToDouble();
+  // PARAM3
+  auto type = cast<RankedTensorType>(getType());
+  if (getStored() && getStored()->getTransposed() && type.getRank() != 2)
+    return emitOpError()
+           << "expects two dimensions, as it is stored transposed, but got "
+           << type;
+  // PARAM4
+  if (getStored() && getStored()->getParts() > 1 && type.getRank() == 0)
+    return emitOpError()
+           << "expects a dimension, as it is stored as a part of a tensor, but "
+              "got "
+           << type;
   return success();
 }
 

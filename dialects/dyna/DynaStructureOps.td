@@ -20,10 +20,14 @@ def Dyna_ParameterOp : Dyna_Op<"parameter", [Symbol]> {
     in reductions and in the norm, and is never updated. Layers still pass gradients through
     it to what is before them.
 
+    `stored` says where checkpoints have it. Without `stored` it is a tensor of its own name.
+
     Constraints:
     - (PARAM1) the type is a static tensor of f64, f32 or bf16 with at least one element,
       and fits in memory that 64 bits can address.
     - (PARAM2) `normal` is not negative, and both initial values are finite.
+    - (PARAM3) a parameter that is stored transposed has two dimensions.
+    - (PARAM4) a parameter that is stored as a part of a tensor has a dimension.
 
     Example:
 
@@ -31,15 +35,18 @@ def Dyna_ParameterOp : Dyna_Op<"parameter", [Symbol]> {
     dyna.parameter @wte : tensor<257x96xf32> normal 0.02 decay
     dyna.parameter @ln_f.weight : tensor<96xf32> constant 1.0
     dyna.parameter @wpe : tensor<1024x96xf32> normal 0.02 frozen
+    dyna.parameter @h.0.attn.k.weight : tensor<96x96xf32> normal 0.02 decay
+        stored<name = "h.0.attn.c_attn.weight", part = 1, parts = 3, transposed = true>
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type,
                        DefaultValuedAttr<F64Attr, "0.0">:$constant,
                        DefaultValuedAttr<F64Attr, "0.0">:$normal,
                        UnitAttr:$decay, UnitAttr:$frozen,
+                       Dyna_OptionalAttr<Dyna_StoredAttr>:$stored,
                        Dyna_OptionalAttr<StrAttr>:$sym_visibility);
   let assemblyFormat = "$sym_name `:` $type (`constant` $constant^)? (`normal` $normal^)? "
-                       "(`decay` $decay^)? (`frozen` $frozen^)? attr-dict";
+                       "(`decay` $decay^)? (`frozen` $frozen^)? (`stored` `` $stored^)? attr-dict";
   let hasVerifier = 1;
 }
 
@@ -117,13 +124,15 @@ def Dyna_ModelOp : Dyna_Op<"model", [Symbol, IsolatedFromAbove, SingleBlock, Dyn
       most the rows of each.
     - (MODEL9) the other facts are 0 or what the layers say: `width` that of every activation
       between layers; `heads`, `kv_heads` and `head_dim` those of every attention;
-      `feed_forward` the width that every `gelu`, `silu` and `relu` works on. Not 0 in a named family.
-    - (MODEL10) `family` is custom, or one of gpt2 and llama whose ops the layers have.
-    - (MODEL11) `config` is empty, or a JSON object. That of a named family says in each of its fields, or
-      by leaving it out, what the layers say (`FamilyConfig.h`); any other has sizes that agree with the
-      facts, and no `model_type` of a named family, nor one that differs from it in case and signs alone (`GPT-2`).
-    - (MODEL12) the layers of a named family compute, from parameters with its names and shapes, what its
-      front end writes for the same sizes and options (`FamilyWiring.h`).
+      `feed_forward` the width that every `gelu`, `silu` and `relu` works on.
+    - (MODEL10) `config` and `defaults` are each empty or a JSON object without two fields of one name.
+    - (MODEL11) no two parameters of the model are the same part of a tensor of its checkpoints, names
+      being the same with the `prefix` and without, and all parts of each tensor are parameters.
+    - (MODEL12) the parts of a tensor say the same of it: `parts`, `transposed`, `copy`, and all
+      dimensions but the first.
+    - (MODEL13) no tensor has the name that is a `copy` of another, or ends in one of `buffers`.
+
+    What `family` means is not the dialect's to say: `--dyna-check-families` compares a model with its family.
 
     Example:
 

@@ -141,6 +141,22 @@ void ManifestBuilder::addFacts(ModelOp model) {
   out->set_head_dim(facts.getHeadDim());
   out->set_feed_forward(facts.getFeedForward());
   out->set_config_json(facts.getConfig().str());
+  if (StringAttr prefix = facts.getPrefix())
+    out->set_stored_prefix(prefix.str());
+  if (ArrayAttr buffers = facts.getBuffers())
+    for (StringAttr end : buffers.getAsRange<StringAttr>())
+      out->add_skipped_buffers(end.str());
+  if (StringAttr defaults = facts.getDefaults())
+    out->set_config_defaults(defaults.str());
+}
+
+static void setStored(plan::Stored *out, StoredAttr stored) {
+  out->set_name(stored.getName().str());
+  out->set_part(static_cast<int32_t>(stored.getPart()));
+  out->set_parts(static_cast<int32_t>(stored.getParts()));
+  out->set_transposed(stored.getTransposed());
+  if (StringAttr copy = stored.getCopy())
+    out->set_copy(copy.str());
 }
 
 void ManifestBuilder::addParameters() {
@@ -156,6 +172,8 @@ void ManifestBuilder::addParameters() {
     out->set_normal_std(parameter.getNormal().convertToDouble());
     out->set_decay(parameter.getDecay());
     out->set_frozen(parameter.getFrozen());
+    if (std::optional<StoredAttr> stored = parameter.getStored())
+      setStored(out->mutable_stored(), *stored);
   }
 }
 

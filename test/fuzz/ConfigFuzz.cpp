@@ -6,6 +6,7 @@
 
 #include "dialects/dyna/Dyna.h"
 #include "frontends/Frontends.h"
+#include "frontends/Passes.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
@@ -50,6 +51,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
   require(errors == 0, "an accepted configuration has no error");
   require(succeeded(verify(*module)), "an imported model verifies");
+  require(succeeded(mlir::dyna::checkFamilies(*module)),
+          "an imported model is one of its family");
   ++acceptedInputs;
   return 0;
 }

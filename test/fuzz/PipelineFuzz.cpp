@@ -16,6 +16,7 @@
 #include "dialects/dyna/Dyna.h"
 #include "dialects/exec/Exec.h"
 #include "frontends/Frontends.h"
+#include "frontends/Passes.h"
 #include "passes/Pipelines.h"
 #include "passes/plan/Passes.h"
 
@@ -137,8 +138,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   DialectRegistry registry;
   registry.insert<mlir::dyna::DynaDialect, dist::DistDialect, exec::ExecDialect,
                   LLVM::LLVMDialect>();
-  // As dynac does: models of named families are compared with theirs.
-  mlir::dyna::registerFamilies(registry);
   context.appendDialectRegistry(registry);
   context.loadAllAvailableDialects();
   context.printOpOnDiagnostic(false);
@@ -154,7 +153,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
   mlir::dyna::DistributePhaseOptions distribute;
   distribute.strategy = "tp=2,sp=1";
+  // As dynac does: models of named families are compared with theirs.
   bool isDone =
+      runPhase(*module, errors,
+               [](OpPassManager &m) {
+                 m.addPass(mlir::dyna::createCheckFamilies());
+               }) &&
       runPhase(
           *module, errors,
           [](OpPassManager &m) { mlir::dyna::buildDifferentiatePhase(m); }) &&

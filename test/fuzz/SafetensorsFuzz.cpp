@@ -4,7 +4,7 @@
 
 #include "test/fuzz/Fuzz.h"
 
-#include "runtime/checkpoint/FamilyNames.h"
+#include "runtime/checkpoint/StoredTensors.h"
 
 using namespace dyna;
 using namespace dyna::test;
@@ -65,6 +65,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       {"h.0.attn.q.weight", {2, 2}, DType::F32, q.data()},
       {"h.0.attn.k.weight", {2, 2}, DType::F32, k.data()},
       {"h.0.attn.v.weight", {2, 2}, DType::F32, v.data()}};
-  (void)importTensors(Family::Gpt2, *file, slots).isOk();
+  StoredNames names;
+  names.prefix = "transformer.";
+  names.buffers = {".attn.bias"};
+  names.parameters = {{"transformer.wte.weight", 0, 1, false, "lm_head.weight"},
+                      {"transformer.h.0.attn.c_attn.weight", 0, 3, true, ""},
+                      {"transformer.h.0.attn.c_attn.weight", 1, 3, true, ""},
+                      {"transformer.h.0.attn.c_attn.weight", 2, 3, true, ""}};
+  (void)importTensors(names, *file, slots).isOk();
   return 0;
 }

@@ -444,7 +444,7 @@ ModelOp ModelWriter::write() {
     return FactsAttr::get(context, "custom", sizes.vocabulary, sizes.positions,
                           sizes.width, attends ? sizes.heads : 0,
                           attends ? sizes.kvHeads : 0,
-                          attends ? sizes.headDim : 0, 0, "{}");
+                          attends ? sizes.headDim : 0, 0, "{}", {}, {}, {});
   };
   OperationState state(location, ModelOp::getOperationName());
   state.addAttribute("sym_name", builder.getStringAttr(prefix));

@@ -6,7 +6,7 @@
 #include "dialects/dyna/Dyna.h"
 #include "dialects/dyna/TextInput.h"
 #include "dialects/exec/Exec.h"
-#include "frontends/Frontends.h"
+#include "frontends/Passes.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
@@ -26,6 +26,16 @@ parseChecked(const llvm::SourceMgr &, Block *, const ParserConfig &,
              AsmParserState *,
              AsmParserCodeCompleteContext *) asm("__wrap_" DYNA_PARSE_SYMBOL);
 
+/// Compares the models of a document with their families, as other tools do.
+static LogicalResult checkFamilies(MLIRContext *context, Block *block) {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(context));
+  auto &inside = module->getBody()->getOperations();
+  inside.splice(inside.end(), block->getOperations());
+  const LogicalResult result = mlir::dyna::checkFamilies(*module);
+  block->getOperations().splice(block->end(), inside);
+  return result;
+}
+
 LogicalResult parseChecked(const llvm::SourceMgr &sources, Block *block,
                            const ParserConfig &config, AsmParserState *state,
                            AsmParserCodeCompleteContext *completion) {
@@ -33,7 +43,8 @@ LogicalResult parseChecked(const llvm::SourceMgr &sources, Block *block,
   const llvm::MemoryBuffer *buffer = sources.getMemoryBuffer(id);
   auto fault = mlir::dyna::findTextFault(buffer->getBuffer());
   if (!fault)
-    return parse(sources, block, config, state, completion);
+    return failure(failed(parse(sources, block, config, state, completion)) ||
+                   failed(checkFamilies(config.getContext(), block)));
   auto [line, column] = sources.getLineAndColumn(
       llvm::SMLoc::getFromPointer(buffer->getBufferStart() + fault->at), id);
   return emitError(FileLineColLoc::get(
@@ -45,6 +56,5 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<mlir::dyna::DynaDialect, mlir::dist::DistDialect,
                   mlir::exec::ExecDialect>();
-  mlir::dyna::registerFamilies(registry);
   return llvm::failed(mlir::MlirLspServerMain(argc, argv, registry));
 }

@@ -9,7 +9,7 @@
 #include "dialects/dyna/ShortDiagnostics.h"
 #include "dialects/dyna/TextInput.h"
 #include "dialects/exec/Exec.h"
-#include "frontends/Frontends.h"
+#include "frontends/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Parser/Parser.h"
@@ -182,7 +182,6 @@ int main(int argc, char **argv) {
   DialectRegistry registry;
   registry
       .insert<mlir::dyna::DynaDialect, dist::DistDialect, exec::ExecDialect>();
-  mlir::dyna::registerFamilies(registry);
   // What the last phase leaves is read back, too.
   registry.insert<LLVM::LLVMDialect, NVVM::NVVMDialect>();
   registerCanonicalizerPass();
@@ -192,6 +191,7 @@ int main(int argc, char **argv) {
   mlir::dyna::cpu::registerCpuPipelines();
   mlir::dyna::cuda::registerCudaPipelines();
   mlir::dyna::registerPhases();
+  mlir::dyna::registerFrontendPasses();
 
   cl::opt<std::string> layer(
       "print-layer", cl::value_desc("name"),

@@ -9,6 +9,7 @@
 #include "dialects/dyna/ShortDiagnostics.h"
 #include "dialects/dyna/TextInput.h"
 #include "frontends/Frontends.h"
+#include "frontends/Passes.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Pipelines.h"
@@ -99,6 +100,7 @@ mlir::LogicalResult runPhases(mlir::ModuleOp module, const PlanFlags &flags,
                               const std::string &strategies) {
   mlir::PassManager passes(module.getContext(),
                            mlir::ModuleOp::getOperationName());
+  passes.addPass(mlir::dyna::createCheckFamilies());
   mlir::dyna::ConvertPhaseOptions convert;
   convert.type = computeTypeOf(flags, table);
   mlir::dyna::buildConvertPhase(passes, convert);
@@ -131,7 +133,6 @@ mlir::FailureOr<Model> modelOf(const PlanFlags &flags, const CostTable &table,
   }
   mlir::DialectRegistry registry;
   registry.insert<mlir::dyna::DynaDialect, mlir::dist::DistDialect>();
-  mlir::dyna::registerFamilies(registry);
   mlir::MLIRContext context(registry);
   context.loadDialect<mlir::dyna::DynaDialect>();
   context.printOpOnDiagnostic(false);

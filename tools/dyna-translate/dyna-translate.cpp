@@ -7,6 +7,7 @@
 #include "dialects/dyna/TextInput.h"
 #include "dialects/exec/SwitchTranslation.h"
 #include "frontends/Frontends.h"
+#include "frontends/Passes.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
@@ -157,7 +158,8 @@ static int translate(Import import, StringRef input, StringRef output,
     return sayWithExcerpt(diagnostic, text);
   });
   OwningOpRef<ModuleOp> module = import(&context, text, lora);
-  if (!module || failed(verify(*module)))
+  if (!module || failed(verify(*module)) ||
+      failed(mlir::dyna::checkFamilies(*module)))
     return 2;
   return print(*module, output);
 }
@@ -216,13 +218,14 @@ struct ParsedFile {
     sources->AddNewSourceBuffer(std::move(text), llvm::SMLoc());
     mlir::dyna::shortenDiagnostics(*sources);
     module = parseSourceFile<ModuleOp>(sources, &context);
+    if (module && failed(mlir::dyna::checkFamilies(*module)))
+      module = {};
   }
 
   static DialectRegistry dialects() {
     DialectRegistry registry;
     registry.insert<mlir::dyna::DynaDialect, dist::DistDialect,
                     exec::ExecDialect>();
-    mlir::dyna::registerFamilies(registry);
     return registry;
   }
 

@@ -3,7 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "codegen/aot/CompilerDriver.h"
-#include "frontends/Frontends.h"
+#include "frontends/Passes.h"
 #include "runtime/base/Files.h"
 #include "runtime/base/Printable.h"
 #include "tools/LengthsFile.h"
@@ -124,7 +124,9 @@ struct Flags {
     if (arch.getNumOccurrences() > 0 && arch.empty())
       return dyna::Status::invalidArgument("--arch is given, but empty");
     mlir::dyna::DriverOptions options;
-    options.extend = mlir::dyna::registerFamilies;
+    options.prepare = [](mlir::OpPassManager &passes) {
+      passes.addPass(mlir::dyna::createCheckFamilies());
+    };
     options.input = input;
     options.output = output;
     options.computeType = computeType;

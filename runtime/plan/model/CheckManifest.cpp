@@ -6,6 +6,7 @@
 #include "runtime/plan/model/ManifestChecks.h"
 #include "runtime/plan/model/Model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -85,6 +86,13 @@ Status checkParameters(const plan::Manifest &manifest) {
     if (!std::isfinite(parameter.constant()) ||
         !std::isfinite(parameter.normal_std()) || parameter.normal_std() < 0)
       return bad(where + ": the initial value is not finite");
+    const plan::Stored &stored = parameter.stored();
+    if (stored.part() < 0 || stored.part() >= std::max(stored.parts(), 1))
+      return bad(formatText("%s: is stored as part %d of %d", where,
+                            stored.part(), stored.parts()));
+    if (stored.transposed() && parameter.shape_size() != 2)
+      return bad(formatText("%s: is stored transposed, but has %d dimensions",
+                            where, parameter.shape_size()));
   }
   return Status::ok();
 }

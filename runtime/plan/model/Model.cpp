@@ -25,6 +25,13 @@ uint64_t manifestHash(const plan::Manifest &manifest) {
   for (plan::TensorDegree &degree : *hashed.mutable_degrees())
     for (plan::LayerKind &kind : *degree.mutable_kinds())
       kind.clear_sparse_parameters();
+  if (hashed.has_facts()) {
+    hashed.mutable_facts()->clear_stored_prefix();
+    hashed.mutable_facts()->clear_skipped_buffers();
+    hashed.mutable_facts()->clear_config_defaults();
+  }
+  for (plan::Parameter &parameter : *hashed.mutable_parameters())
+    parameter.clear_stored();
   uint64_t hash = UINT64_C(0xCBF29CE484222325);
   for (unsigned char byte : hashed.SerializeAsString())
     hash = (hash ^ byte) * UINT64_C(0x100000001B3);

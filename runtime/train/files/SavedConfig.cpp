@@ -11,15 +11,6 @@
 namespace dyna {
 namespace {
 
-/// Defaults of `transformers` for members that a config does not have.
-struct FamilyDefaults {
-  const char *type;
-  int64_t vocabulary, bos, eos;
-};
-constexpr FamilyDefaults familyDefaults[] = {{"gpt2", 50257, 50256, 50256},
-                                             {"llama", 32000, 1, 2}};
-constexpr double defaultTheta = 10000;
-
 JsonValue stringOf(const char *text) {
   JsonValue value;
   value.kind = JsonValue::Kind::String;
@@ -62,7 +53,7 @@ bool isOfVocabulary(const JsonValue &value, int64_t vocabulary) {
   return value.integer && *value.integer >= 0 && *value.integer < vocabulary;
 }
 
-/// `byDefault`: the id that the family has where the config names none.
+/// `byDefault`: the id that programs assume if the config names none.
 void setToken(JsonValue &config, const char *key, int64_t vocabulary,
               int64_t byDefault, std::optional<int32_t> endToken) {
   const JsonValue *given = config.find(key);
@@ -74,17 +65,19 @@ void setToken(JsonValue &config, const char *key, int64_t vocabulary,
     setMember(config, key, JsonValue()); // null: none
 }
 
-void setTokens(JsonValue &config, std::optional<int32_t> endToken) {
-  const JsonValue *type = config.find("model_type");
-  for (const FamilyDefaults &family : familyDefaults)
-    if (type && type->text == family.type) {
-      const int64_t vocabulary =
-          config.findInteger("vocab_size").value_or(family.vocabulary);
-      setToken(config, "bos_token_id", vocabulary, family.bos, endToken);
-      setToken(config, "eos_token_id", vocabulary, family.eos, endToken);
-      return;
+void setTokens(JsonValue &config, const JsonValue &defaults,
+               std::optional<int32_t> endToken) {
+  bool isKnown = false;
+  const auto vocabulary = config.findInteger("vocab_size");
+  for (const char *key : {"bos_token_id", "eos_token_id"})
+    if (auto byDefault = defaults.findInteger(key)) {
+      isKnown = true;
+      setToken(config, key,
+               vocabulary ? *vocabulary
+                          : defaults.findInteger("vocab_size").value_or(0),
+               *byDefault, endToken);
     }
-  if (endToken && isNull(config.find("eos_token_id")))
+  if (!isKnown && endToken && isNull(config.find("eos_token_id")))
     setMember(config, "eos_token_id", numberOf(*endToken));
 }
 
@@ -115,11 +108,11 @@ const JsonValue *scalingType(const JsonValue *object) {
 }
 
 /// Says base and scaling of the rotation as both newer and older versions read them.
-void setRotation(JsonValue &config) {
-  const JsonValue *type = config.find("model_type");
-  if (!type || type->text != "llama")
+void setRotation(JsonValue &config, const JsonValue &defaults) {
+  const JsonValue *assumed = defaults.find("rope_theta");
+  if (isNull(assumed))
     return;
-  JsonValue theta = numberOf(static_cast<int64_t>(defaultTheta));
+  JsonValue theta = *assumed;
   if (const JsonValue *plain = config.find("rope_theta"); !isNull(plain))
     theta = *plain;
   // Where several are there, the last object decides.
@@ -156,8 +149,8 @@ void setRotation(JsonValue &config) {
 
 } // namespace
 
-std::string savedConfig(const std::string &config, DType stored,
-                        std::optional<int32_t> endToken) {
+std::string savedConfig(const std::string &config, const std::string &defaults,
+                        DType stored, std::optional<int32_t> endToken) {
   StatusOr<JsonValue> parsed = parseJson(config);
   if (!parsed.isOk() || !parsed->isObject())
     return config; // of a model that has none
@@ -165,8 +158,10 @@ std::string savedConfig(const std::string &config, DType stored,
   if (parsed->find("dtype")) // what newer versions call it
     setMember(*parsed, "dtype", type);
   setMember(*parsed, "torch_dtype", type);
-  setTokens(*parsed, endToken);
-  setRotation(*parsed);
+  const StatusOr<JsonValue> assumed = parseJson(defaults);
+  const JsonValue known = assumed.isOk() ? *assumed : JsonValue();
+  setTokens(*parsed, known, endToken);
+  setRotation(*parsed, known);
   return writeJson(*parsed) + "\n";
 }
 

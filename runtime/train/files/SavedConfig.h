@@ -17,18 +17,21 @@
 
 namespace dyna {
 
-/// `config` with these members made true of the checkpoint:
+/// Returns `config` with members made true of the checkpoint. `defaults` is JSON of
+/// members that programs assume if the config lacks them; it may be empty. Sets these
+/// members:
+///
 ///   dtype, torch_dtype   the type of the file of tensors
 ///   bos_token_id, eos_token_id
 ///                        ids of the vocabulary: those given, else `endToken`,
 ///                        the token that ends every document, if there is one.
-///                        null where nothing valid is known and the default of
-///                        the family lies outside the vocabulary.
+///                        null if nothing valid is known and the default lies
+///                        outside the vocabulary.
 ///   rope_parameters, rope_theta
-///                        the same, of a LLaMA: version 5 reads the first,
-///                        version 4 the second
-std::string savedConfig(const std::string &config, DType stored,
-                        std::optional<int32_t> endToken);
+///                        the same, if there is a default of `rope_theta`: version 5
+///                        reads the first, version 4 the second
+std::string savedConfig(const std::string &config, const std::string &defaults,
+                        DType stored, std::optional<int32_t> endToken);
 
 } // namespace dyna
 

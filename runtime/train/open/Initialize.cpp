@@ -5,7 +5,7 @@
 #include "runtime/train/open/Initialize.h"
 
 #include "runtime/abi/Random.h"
-#include "runtime/checkpoint/FamilyNames.h"
+#include "runtime/checkpoint/StoredTensors.h"
 #include "runtime/plan/program/PlanFile.h"
 #include "runtime/planner/graph/Planner.h"
 #include "runtime/train/session/MasterRows.h"

@@ -8,7 +8,7 @@
 #include "runtime/base/JsonWriter.h"
 #include "runtime/base/Printable.h"
 #include "runtime/base/Text.h"
-#include "runtime/checkpoint/FamilyNames.h"
+#include "runtime/checkpoint/StoredTensors.h"
 #include "runtime/train/files/SavedConfig.h"
 #include "runtime/train/session/MasterRows.h"
 
@@ -72,9 +72,7 @@ public:
     const Model &model = ranks_.model();
     parameters_ = parameterViews(model, "");
     DYNA_ASSIGN_OR_RETURN(
-        auto stored,
-        storedTensors(parseFamily(model.manifest().facts().family()),
-                      parameters_));
+        auto stored, storedTensors(storedNames(model.manifest()), parameters_));
     std::vector<Entry> entries;
     for (const StoredTensor &tensor : stored)
       entries.push_back({tensor, ParameterPart::Master});
@@ -392,8 +390,7 @@ std::vector<int64_t> checkpointBytes(const Model &model, int64_t shardBytes) {
 
 int64_t checkpointBufferBytes(const Model &model) {
   std::vector<TensorView> parameters = parameterViews(model, "");
-  auto stored =
-      storedTensors(parseFamily(model.manifest().facts().family()), parameters);
+  auto stored = storedTensors(storedNames(model.manifest()), parameters);
   // Chunks count bytes as ranks keep them; frozen parameters are wider in files.
   int64_t chunk = kRowChunkBytes;
   for (int p = 0; p < model.parameters(); ++p)
@@ -420,7 +417,8 @@ Status saveRun(CheckpointStore *store, RankTeam &ranks, const RunState &state,
   DYNA_RETURN_IF_ERROR(tensors.prepare(contents));
   contents.step = state.step;
   contents.state = state.toJson();
-  contents.config = savedConfig(ranks.model().manifest().facts().config_json(),
+  const plan::ModelFacts &facts = ranks.model().manifest().facts();
+  contents.config = savedConfig(facts.config_json(), facts.config_defaults(),
                                 masterDType(ranks.model()), endToken);
   Status saved = store ? store->save(contents) : Status::ok();
   DYNA_RETURN_IF_ERROR(tensors.giveRest());
@@ -526,8 +524,8 @@ Status loadModel(const Checkpoint &checkpoint, RankTeam &ranks,
       notFinite = model.parameter(p).name();
     return write(slot, begin, end, rows);
   };
-  return importTensors(parseFamily(model.manifest().facts().family()),
-                       checkpoint.model, parameterSlots(model), look);
+  return importTensors(storedNames(model.manifest()), checkpoint.model,
+                       parameterSlots(model), look);
 }
 
 std::string notFiniteWarning(const Checkpoint &checkpoint,

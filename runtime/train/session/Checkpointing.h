@@ -13,7 +13,7 @@
 //
 // "pruned" has the sparsity, weights and survivors of a run that has pruned weights.
 //
-// Masters are the model's tensors, under the names of the model's family;
+// Masters are the model's tensors, stored as its manifest says;
 // optimizer state is stored under "<parameter>.m" and "<parameter>.v". The mask of a
 // parameter that is pruned is "<parameter>.mask", beside them: a byte for each weight.
 //

@@ -45,3 +45,21 @@ dyna.parameter @w : tensor<96xf32> normal 0x7FF0000000000000
 // PARAM2: no number.
 // expected-error @+1 {{expects 'constant' to be finite, but got nan}}
 dyna.parameter @w : tensor<96xf32> constant 0x7FF8000000000000
+
+// -----
+
+// PARAM3: a vector has nothing to transpose.
+// expected-error @+1 {{expects two dimensions, as it is stored transposed, but got 'tensor<96xf32>'}}
+dyna.parameter @w : tensor<96xf32> stored<name = "w.weight", transposed = true>
+
+// -----
+
+// PARAM3: of three dimensions it is not known which two are meant.
+// expected-error @+1 {{expects two dimensions, as it is stored transposed, but got 'tensor<2x3x4xf32>'}}
+dyna.parameter @w : tensor<2x3x4xf32> stored<name = "w.weight", transposed = true>
+
+// -----
+
+// PARAM4: a scalar has no dimension along which it could be a part.
+// expected-error @+1 {{expects a dimension, as it is stored as a part of a tensor, but got 'tensor<f32>'}}
+dyna.parameter @w : tensor<f32> stored<name = "w", part = 0, parts = 2>

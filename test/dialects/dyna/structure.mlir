@@ -9,6 +9,15 @@ dyna.parameter @g : tensor<8xf32> constant 1.0
 // CHECK-NEXT:  dyna.parameter @kept : tensor<8xf32> constant 1.000000e+00 frozen{{$}}
 dyna.parameter @kept : tensor<8xf32> constant 1.0 frozen
 
+// Where checkpoints have a parameter; what is the default is not printed.
+
+// CHECK:       dyna.parameter @q : tensor<8x8xf32> decay stored<name = "qk.weight", parts = 2, transposed = true>{{$}}
+// CHECK-NEXT:  dyna.parameter @k : tensor<4x8xf32> stored<name = "qk.weight", part = 1, parts = 2, transposed = true>{{$}}
+// CHECK-NEXT:  dyna.parameter @n : tensor<8xf32> constant 1.000000e+00 stored<name = "norm.weight", copy = "ln.weight">{{$}}
+dyna.parameter @q : tensor<8x8xf32> decay stored<name = "qk.weight", part = 0, parts = 2, transposed = true>
+dyna.parameter @k : tensor<4x8xf32> stored<name = "qk.weight", part = 1, parts = 2, transposed = true>
+dyna.parameter @n : tensor<8xf32> constant 1.0 stored<copy = "ln.weight", name = "norm.weight", transposed = false>
+
 // CHECK-LABEL: dyna.layer @embed
 // CHECK-SAME:  [%[[W:.*]]: tensor<257x8xf32>](%[[IDS:.*]]: tensor<?xi32>) -> tensor<?x8xf32> {
 dyna.layer @embed[%w: tensor<257x8xf32>](%ids: tensor<?xi32>) -> tensor<?x8xf32> {
@@ -37,10 +46,10 @@ dyna.layer @head[%g: tensor<8xf32>, %w: tensor<257x8xf32>](%x: tensor<?x8xf32>, 
 
 // CHECK-LABEL: dyna.model @tiny
 // CHECK-SAME:  (%[[IDS:.*]]: tensor<?xi32>, %[[T:.*]]: tensor<?xi32>, %[[S:.*]]: !dyna.segments)
-// CHECK-NEXT:  facts<family = "custom", vocabulary = 257, positions = 0, width = 8, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22a\22: 1}"> {
+// CHECK-NEXT:  facts<family = "custom", vocabulary = 257, positions = 0, width = 8, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{\22a\22: 1}", prefix = "body.", buffers = [".mask"], defaults = "{}"> {
 dyna.model @tiny(%ids: tensor<?xi32>, %t: tensor<?xi32>, %s: !dyna.segments)
     facts<family = "custom", vocabulary = 257, positions = 0, width = 8, heads = 0, kv_heads = 0,
-          head_dim = 0, feed_forward = 0, config = "{\22a\22: 1}"> {
+          head_dim = 0, feed_forward = 0, config = "{\22a\22: 1}", prefix = "body.", buffers = [".mask"], defaults = "{}"> {
   // CHECK-NEXT: %[[E:.*]] = dyna.call "embed" @embed[@wte](%[[IDS]]) : (tensor<?xi32>) -> tensor<?x8xf32>
   %0 = dyna.call "embed" @embed[@wte](%ids) : (tensor<?xi32>) -> tensor<?x8xf32>
   // CHECK-NEXT: %[[B:.*]] = dyna.call "h.0" @block(%[[E]], %[[S]]) : (tensor<?x8xf32>, !dyna.segments) -> tensor<?x8xf32>

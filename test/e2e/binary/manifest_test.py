@@ -16,6 +16,10 @@ class ManifestTest(common.BinaryTest):
         self.assertEqual(manifest["matmul"], "library")
         facts = manifest["facts"]
         config = json.loads(facts.pop("config_json"))
+        defaults = json.loads(facts.pop("config_defaults"))
+        self.assertEqual(defaults, {"vocab_size": 50257, "bos_token_id": 50256, "eos_token_id": 50256})
+        self.assertEqual(facts.pop("stored_prefix"), "transformer.")
+        self.assertEqual(facts.pop("skipped_buffers"), [".attn.bias", ".attn.masked_bias"])
         self.assertEqual(facts, {"family": "gpt2", "vocabulary": 257, "positions": 64, "width": 32, "heads": 2, "kv_heads": 2,
                                  "head_dim": 16, "feed_forward": 128})
         for key, value in common.GPT2.items():
@@ -23,6 +27,11 @@ class ManifestTest(common.BinaryTest):
         shapes = {entry["name"]: entry["shape"] for entry in manifest["parameters"]}
         self.assertEqual(shapes["wte"], [257, 32])
         self.assertEqual(shapes["wpe"], [64, 32])
+        stored = {entry["name"]: entry["stored"] for entry in manifest["parameters"]}
+        self.assertEqual(stored["wte"], {"name": "transformer.wte.weight", "part": 0, "parts": 1, "transposed": False,
+                                         "copy": "lm_head.weight"})
+        self.assertEqual(stored["h.1.attn.v.weight"], {"name": "transformer.h.1.attn.c_attn.weight", "part": 2, "parts": 3,
+                                                       "transposed": True, "copy": ""})
         self.assertEqual(shapes["h.1.mlp.fc.weight"], [128, 32])
         block = 4 * (32 * 32 + 32) + 2 * 32 * 128 + 128 + 32 + 4 * 32
         self.assertEqual(sum(math.prod(shape) for shape in shapes.values()), 257 * 32 + 64 * 32 + 2 * block + 64)
@@ -41,6 +50,10 @@ class ManifestTest(common.BinaryTest):
         self.assertEqual(manifest["compute_type"], "BF16")
         facts = manifest["facts"]
         facts.pop("config_json")
+        self.assertEqual(json.loads(facts.pop("config_defaults")),
+                         {"vocab_size": 32000, "bos_token_id": 1, "eos_token_id": 2, "rope_theta": 10000})
+        self.assertEqual(facts.pop("stored_prefix"), "")
+        self.assertEqual(facts.pop("skipped_buffers"), [".rotary_emb.inv_freq"])
         self.assertEqual(facts, {"family": "llama", "vocabulary": 257, "positions": 64, "width": 32, "heads": 4, "kv_heads": 2,
                                  "head_dim": 8, "feed_forward": 48})
         kinds = {kind["name"]: kind for kind in manifest["kinds"]}

@@ -3,7 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/base/OutputFile.h"
-#include "runtime/checkpoint/FamilyNames.h"
+#include "runtime/checkpoint/StoredTensors.h"
 #include "test/runtime/checkpoint/Checkpoints.h"
 
 #include <chrono>
@@ -490,7 +490,7 @@ TEST(CheckpointStoreTest, aFileThatShrinksWhileItIsReadIsAFailure) {
   std::filesystem::resize_file(dir / "step-1/model.safetensors", 4096);
   std::vector<ParameterSlot> slots = {{"w", {100000}, DType::F32, nullptr}};
   int64_t taken = 0;
-  expectFailure(importTensors(Family::Custom, found->model, slots,
+  expectFailure(importTensors(StoredNames(), found->model, slots,
                               [&](size_t, int64_t, int64_t, const void *) {
                                 ++taken;
                                 return Status::ok();

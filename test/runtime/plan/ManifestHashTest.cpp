@@ -170,6 +170,16 @@ const Change notCovered[] = {
      [](auto &m) {
        m.mutable_degrees(0)->mutable_kinds(1)->add_sparse_parameters(1);
      }},
+    {"facts.stored_prefix",
+     [](auto &m) { m.mutable_facts()->set_stored_prefix("body."); }},
+    {"facts.skipped_buffers",
+     [](auto &m) { m.mutable_facts()->add_skipped_buffers(".mask"); }},
+    {"facts.config_defaults",
+     [](auto &m) { m.mutable_facts()->set_config_defaults("{}"); }},
+    {"parameters.stored",
+     [](auto &m) {
+       m.mutable_parameters(1)->mutable_stored()->set_name("other");
+     }},
 };
 
 TEST(ManifestHashTest, CoversEveryFieldThatPlansDependOn) {

@@ -15,12 +15,19 @@ using testing::HasSubstr;
 
 namespace {
 
+// As the front ends of the families write them into manifests.
+const std::string gpt2 =
+    R"({"vocab_size": 50257, "bos_token_id": 50256, "eos_token_id": 50256})";
+const std::string llama =
+    R"({"vocab_size": 32000, "bos_token_id": 1, "eos_token_id": 2,
+        "rope_theta": 10000})";
+
 // What others load it by must be true of the tensors beside it.
 TEST(SavedConfigTest, SaysTheTypeOfTheFileAndTheEndToken) {
   const std::string config = R"({"model_type": "llama", "rope_theta": 1e-05,
       "rms": 0.1, "torch_dtype": "bfloat16", "big": 9007199254740993,
       "x": [1, true, {"a\"b": null}, []]})";
-  std::string saved = savedConfig(config, DType::F32, 256);
+  std::string saved = savedConfig(config, llama, DType::F32, 256);
   auto json = parseJson(saved);
   ASSERT_TRUE(json.isOk()) << saved;
   EXPECT_EQ(json->find("torch_dtype")->text, "float32");
@@ -32,36 +39,44 @@ TEST(SavedConfigTest, SaysTheTypeOfTheFileAndTheEndToken) {
   EXPECT_EQ(json->findInteger("big"), 9007199254740993);
   ASSERT_EQ(json->find("x")->items.size(), 4u);
   EXPECT_EQ(json->find("x")->items[2].keys[0], "a\"b");
-  EXPECT_EQ(savedConfig(saved, DType::F32, 256), saved);
-  saved = savedConfig(R"({"dtype": "bfloat16", "eos_token_id": 7})", DType::F64,
-                      256);
+  EXPECT_EQ(savedConfig(saved, llama, DType::F32, 256), saved);
+  saved = savedConfig(R"({"dtype": "bfloat16", "eos_token_id": 7})", "",
+                      DType::F64, 256);
   json = parseJson(saved);
   EXPECT_EQ(json->find("dtype")->text, "float64");
   EXPECT_EQ(json->find("torch_dtype")->text, "float64");
   EXPECT_EQ(json->findInteger("eos_token_id"), 7); // the user's word
-  saved = savedConfig(R"({"eos_token_id": null})", DType::F32, 256);
+  saved = savedConfig(R"({"eos_token_id": null})", "", DType::F32, 256);
   EXPECT_EQ(parseJson(saved)->findInteger("eos_token_id"), 256);
-  saved = savedConfig("{}", DType::F32, std::nullopt);
+  saved = savedConfig("{}", "", DType::F32, std::nullopt);
   EXPECT_EQ(parseJson(saved)->find("eos_token_id"), nullptr);
-  EXPECT_EQ(savedConfig("", DType::F32, 256), "");
+  EXPECT_EQ(savedConfig("", gpt2, DType::F32, 256), "");
+  // A model that says no defaults, whatever its configuration calls itself.
+  saved = savedConfig(R"({"model_type": "llama", "vocab_size": 5})", "",
+                      DType::F32, std::nullopt);
+  EXPECT_EQ(parseJson(saved)->find("rope_theta"), nullptr);
+  EXPECT_EQ(parseJson(saved)->find("bos_token_id"), nullptr);
 }
 
 // Ids of the vocabulary, or none: those of the family lie outside a small one.
 TEST(SavedConfigTest, TokensAreOfTheVocabulary) {
   auto saved = [](const std::string &config, std::optional<int32_t> end) {
-    return std::move(*parseJson(savedConfig(config, DType::F32, end)));
+    const std::string &defaults =
+        config.find("llama") == std::string::npos ? gpt2 : llama;
+    return std::move(
+        *parseJson(savedConfig(config, defaults, DType::F32, end)));
   };
   for (const char *key : {"bos_token_id", "eos_token_id"}) {
     const std::string given = std::string(", \"") + key + "\": ";
-    const std::string gpt2 = R"({"model_type": "gpt2", "vocab_size": 257)";
-    EXPECT_EQ(saved(gpt2 + "}", 256).findInteger(key), 256);
-    EXPECT_EQ(saved(gpt2 + given + "50256}", 256).findInteger(key), 256);
-    EXPECT_EQ(saved(gpt2 + given + "-1}", 256).findInteger(key), 256);
-    EXPECT_EQ(saved(gpt2 + given + "7}", 256).findInteger(key), 7);
-    EXPECT_TRUE(saved(gpt2 + given + "[7, 8]}", 256).find(key)->isArray());
-    EXPECT_EQ(saved(gpt2 + given + "[7, 257]}", 256).findInteger(key), 256);
+    const std::string small = R"({"model_type": "gpt2", "vocab_size": 257)";
+    EXPECT_EQ(saved(small + "}", 256).findInteger(key), 256);
+    EXPECT_EQ(saved(small + given + "50256}", 256).findInteger(key), 256);
+    EXPECT_EQ(saved(small + given + "-1}", 256).findInteger(key), 256);
+    EXPECT_EQ(saved(small + given + "7}", 256).findInteger(key), 7);
+    EXPECT_TRUE(saved(small + given + "[7, 8]}", 256).find(key)->isArray());
+    EXPECT_EQ(saved(small + given + "[7, 257]}", 256).findInteger(key), 256);
     for (const std::string &config :
-         {gpt2 + "}", gpt2 + given + "50256}", gpt2 + given + "null}"}) {
+         {small + "}", small + given + "50256}", small + given + "null}"}) {
       const JsonValue none = saved(config, std::nullopt);
       ASSERT_TRUE(none.find(key)) << config;
       EXPECT_EQ(none.find(key)->kind, JsonValue::Kind::Null) << config;
@@ -79,7 +94,7 @@ TEST(SavedConfigTest, TokensAreOfTheVocabulary) {
 TEST(SavedConfigTest, RotationIsSaidInBothForms) {
   auto theta = [](const std::string &members) {
     auto saved = parseJson(savedConfig(
-        R"({"model_type": "llama")" + members + "}", DType::F32, 1));
+        R"({"model_type": "llama")" + members + "}", llama, DType::F32, 1));
     const JsonValue *object = saved->find("rope_parameters");
     EXPECT_EQ(object->find("rope_type")->text, "default");
     EXPECT_EQ(object->find("rope_theta")->number,
@@ -95,9 +110,10 @@ TEST(SavedConfigTest, RotationIsSaidInBothForms) {
   EXPECT_EQ(theta(R"(, "rope_theta": 5e5, "rope_parameters":
                      {"rope_theta": 2e4})"),
             2e4);
-  EXPECT_EQ(parseJson(savedConfig(R"({"model_type": "gpt2"})", DType::F32, 1))
-                ->find("rope_theta"),
-            nullptr);
+  EXPECT_EQ(
+      parseJson(savedConfig(R"({"model_type": "gpt2"})", gpt2, DType::F32, 1))
+          ->find("rope_theta"),
+      nullptr);
 }
 
 // The same for scalings: version 4 reads rope_scaling and its type under either name.
@@ -115,7 +131,7 @@ TEST(SavedConfigTest, ScalingIsSaidInBothForms) {
             {"rope_type": "llama3", )" +
             scaling + "}"}) {
     auto saved = parseJson(savedConfig(
-        R"({"model_type": "llama")" + members + "}", DType::F32, 1));
+        R"({"model_type": "llama")" + members + "}", llama, DType::F32, 1));
     ASSERT_TRUE(saved.isOk()) << members;
     for (const char *name : {"rope_scaling", "rope_parameters"}) {
       const JsonValue *object = saved->find(name);

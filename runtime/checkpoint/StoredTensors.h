@@ -1,46 +1,44 @@
-//===- FamilyNames.h - Tensor names and layouts of model families ---------===//
+//===- StoredTensors.h - Tensors of files, and the parameters in them -----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Our models name every parameter on its own and store every weight as
-// [out, in]; HuggingFace's files of the GPT-2 and LLaMA families have names and
-// layouts of their own. This is the only place that knows both.
+// A model names every parameter on its own and keeps every weight as [out, in]. Files
+// may have other names and layouts: the manifest says them, parameter by parameter.
+// A model without any stores each parameter under its own name, as it is.
 //
-//   GPT-2   h.0.attn.{q,k,v}.weight [out, in]
-//               ->  transformer.h.0.attn.c_attn.weight [in, 3 out], q then k then v
-//           h.0.mlp.fc.weight [out, in]
-//               ->  transformer.h.0.mlp.c_fc.weight [in, out]
-//           wte ->  transformer.wte.weight, on reading wte.weight too
-//   LLaMA   layers.0.attn.q.weight   ->  model.layers.0.self_attn.q_proj.weight
-//           layers.0.post_norm.weight ->
-//                             model.layers.0.post_attention_layernorm.weight
-//
-// Names that a family does not know, and all names of a custom model, are
-// stored as they are.
+//   @h.0.attn.k.weight [out, in], part 1 of 3, transposed
+//       ->  transformer.h.0.attn.c_attn.weight [in, 3 out], q then k then v
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DYNA_RUNTIME_CHECKPOINT_FAMILYNAMES_H
-#define DYNA_RUNTIME_CHECKPOINT_FAMILYNAMES_H
+#ifndef DYNA_RUNTIME_CHECKPOINT_STOREDTENSORS_H
+#define DYNA_RUNTIME_CHECKPOINT_STOREDTENSORS_H
 
 #include "runtime/checkpoint/Safetensors.h"
+#include "runtime/plan/Manifest.pb.h"
 
 namespace dyna {
 
-enum class Family { Custom, Gpt2, Llama };
-
-/// From the manifest's "gpt2" or "llama"; everything else is custom.
-Family parseFamily(std::string_view name);
-
 /// Where a parameter lies in a file.
 struct Placement {
-  std::string name;
-  bool isTransposed = false; ///< stored as [in, out]
+  std::string name; ///< of the tensor
   /// Of several parameters stored side by side along the outputs.
   int part = 0, parts = 1;
+  bool isTransposed = false; ///< stored as [in, out]
+  std::string
+      copy; ///< files may repeat the tensor under this name; empty: none
 };
 
-Placement placeParameter(Family family, const std::string &parameter);
+/// How the files of a model name their tensors.
+struct StoredNames {
+  std::vector<Placement> parameters; ///< empty: each under its own name
+  /// Files that are read may lack it before all names.
+  std::string prefix;
+  std::vector<std::string> buffers; ///< ends of names that are no parameters
+};
+
+/// Returns what the manifest says of names, for its parameters in order.
+StoredNames storedNames(const plan::Manifest &manifest);
 
 /// Returns true for a parameter of a low-rank adapter, `*.lora_A.weight` or
 /// `*.lora_B.weight`. Checkpoints of the model without adapters have none.
@@ -55,9 +53,11 @@ struct StoredTensor {
   bool isPlain() const { return members.size() == 1 && !isTransposed; }
 };
 
-/// The tensors of a file with these parameters, whose data is not looked at.
+/// Returns the tensors of a file with these parameters, which are all that `names` knows.
+/// Data is not looked at. Fails if parts of a tensor are missing or do not fit.
 StatusOr<std::vector<StoredTensor>>
-storedTensors(Family family, const std::vector<TensorView> &parameters);
+storedTensors(const StoredNames &names,
+              const std::vector<TensorView> &parameters);
 
 /// Puts rows [begin, end) of a parameter, which is a member, into `target`, the
 /// memory of the whole stored tensor.
@@ -81,14 +81,13 @@ using TakeRows = std::function<Status(size_t slot, int64_t begin, int64_t end,
 
 /// Fills every slot from `file`, and converts between floating-point types. Fails,
 /// with nothing filled, at the first tensor that is missing, has another shape or
-/// does not belong to the model. Buffers of old files (causal masks, rotary
-/// frequencies) are skipped. Names may have the prefixes of wrapped modules,
+/// does not belong to the model. The buffers of `names` are skipped. Names may have the prefixes of wrapped modules,
 /// "_orig_mod." and "module.", if all names in the file have them.
-Status importTensors(Family family, const SafetensorsFile &file,
+Status importTensors(const StoredNames &names, const SafetensorsFile &file,
                      const std::vector<ParameterSlot> &slots);
 /// The same, handing rows over a few megabytes at a time; ends at the first that
 /// are not taken.
-Status importTensors(Family family, const SafetensorsFile &file,
+Status importTensors(const StoredNames &names, const SafetensorsFile &file,
                      const std::vector<ParameterSlot> &slots,
                      const TakeRows &take);
 /// Hands over all rows of one tensor, which has the slot's shape.
@@ -98,4 +97,4 @@ Status importRows(const SafetensorsFile &file, const TensorView &stored,
 
 } // namespace dyna
 
-#endif // DYNA_RUNTIME_CHECKPOINT_FAMILYNAMES_H
+#endif // DYNA_RUNTIME_CHECKPOINT_STOREDTENSORS_H

@@ -159,8 +159,8 @@ def judge(opt, texts):
     for text in texts:
         starts.append(line)
         line += text.count("\n") + 3  # and the separator
-    run = subprocess.run([opt, "-split-input-file", "-o", "/dev/null", "-"], input="\n\n// -----\n".join(texts), text=True,
-                         capture_output=True)
+    run = subprocess.run([opt, "--dyna-check-families", "-split-input-file", "-o", "/dev/null", "-"],
+                         input="\n\n// -----\n".join(texts), text=True, capture_output=True)
     errors = {}
     for at, message in re.findall(r"^<stdin>:(\d+):\d+: (error: .*)$", run.stderr, re.M):
         errors.setdefault(bisect.bisect(starts, int(at)) - 1, message)
@@ -181,7 +181,7 @@ def main():
     def model(config):
         text = subprocess.run([options.translate, "--from-config", "-"], input=json.dumps(config), check=True, text=True,
                               capture_output=True).stdout
-        run = subprocess.run([options.opt, "--mlir-print-op-generic", "-"], input=text, text=True, capture_output=True)
+        run = subprocess.run([options.opt, "--dyna-check-families", "--mlir-print-op-generic", "-"], input=text, text=True, capture_output=True)
         if run.returncode != 0:
             sys.exit(f"{config} is refused: {run.stderr}")
         return Module(run.stdout)

@@ -1,12 +1,13 @@
-//===- FamilyNamesTest.cpp - Tensor names and layouts of model families ---===//
+//===- StoredTensorsTest.cpp - Tensors of files, and parameters in them -----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/checkpoint/FamilyNames.h"
+#include "runtime/checkpoint/StoredTensors.h"
 
 #include "test/runtime/base/TemporaryFiles.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 using namespace dyna;
@@ -94,6 +95,75 @@ Parameters llama() {
   return p;
 }
 
+/// How the files of a model name its parameters, from rows of the middle of names.
+struct Row {
+  const char *ours, *theirs;
+  bool isTransposed = false;
+  int part = 0, parts = 1;
+};
+
+/// Names as the front ends of the families write them into manifests.
+StoredNames namesOf(const Parameters &p, const std::vector<Row> &rows,
+                    const std::string &body, const std::string &prefix,
+                    const std::string &table) {
+  StoredNames names;
+  names.prefix = prefix;
+  for (const std::string &name : p.names) {
+    std::string stem = name, kind = ".weight";
+    for (const char *end : {".weight", ".bias"})
+      if (size_t at = name.rfind(end);
+          at != std::string::npos && at + std::strlen(end) == name.size()) {
+        stem = name.substr(0, at);
+        kind = end;
+      }
+    Placement placement;
+    for (const Row &row : rows)
+      if (size_t at = stem.find(row.ours);
+          at != std::string::npos &&
+          at + std::strlen(row.ours) == stem.size()) {
+        stem.replace(at, std::string::npos, row.theirs);
+        placement.isTransposed = row.isTransposed && kind == ".weight";
+        placement.part = row.part;
+        placement.parts = row.parts;
+        break;
+      }
+    placement.name = (stem == "lm_head" ? "" : body) + stem + kind;
+    if (stem == table)
+      placement.copy = "lm_head.weight";
+    names.parameters.push_back(placement);
+  }
+  return names;
+}
+
+StoredNames gpt2Names(const Parameters &p) {
+  StoredNames names = namesOf(p,
+                              {{"attn.q", "attn.c_attn", true, 0, 3},
+                               {"attn.k", "attn.c_attn", true, 1, 3},
+                               {"attn.v", "attn.c_attn", true, 2, 3},
+                               {"attn.proj", "attn.c_proj", true},
+                               {"mlp.fc", "mlp.c_fc", true},
+                               {"mlp.proj", "mlp.c_proj", true}},
+                              "transformer.", "transformer.", "wte");
+  names.buffers = {".attn.bias", ".attn.masked_bias"};
+  return names;
+}
+
+StoredNames llamaNames(const Parameters &p) {
+  StoredNames names = namesOf(p,
+                              {{"input_norm", "input_layernorm"},
+                               {"post_norm", "post_attention_layernorm"},
+                               {"attn.q", "self_attn.q_proj"},
+                               {"attn.k", "self_attn.k_proj"},
+                               {"attn.v", "self_attn.v_proj"},
+                               {"attn.o", "self_attn.o_proj"},
+                               {"mlp.gate", "mlp.gate_proj"},
+                               {"mlp.up", "mlp.up_proj"},
+                               {"mlp.down", "mlp.down_proj"}},
+                              "model.", "", "embed_tokens");
+  names.buffers = {".rotary_emb.inv_freq"};
+  return names;
+}
+
 struct Saved {
   TemporaryDirectory dir;
   std::string path = dir / "model.safetensors";
@@ -121,8 +191,9 @@ struct OwnedTensor {
 
 /// The stored tensors with their data, as savers make them row by row.
 StatusOr<std::vector<OwnedTensor>>
-exportTensors(Family family, const std::vector<TensorView> &parameters) {
-  DYNA_ASSIGN_OR_RETURN(auto tensors, storedTensors(family, parameters));
+exportTensors(const StoredNames &names,
+              const std::vector<TensorView> &parameters) {
+  DYNA_ASSIGN_OR_RETURN(auto tensors, storedTensors(names, parameters));
   std::vector<OwnedTensor> result;
   for (const StoredTensor &stored : tensors) {
     OwnedTensor tensor;
@@ -154,8 +225,9 @@ std::string bareName(const std::string &name) {
   return name.rfind(prefix, 0) == 0 ? name.substr(prefix.size()) : name;
 }
 
-std::vector<OwnedTensor> mustExport(Family family, const Parameters &p) {
-  StatusOr<std::vector<OwnedTensor>> result = exportTensors(family, p.views());
+std::vector<OwnedTensor> mustExport(const StoredNames &names,
+                                    const Parameters &p) {
+  StatusOr<std::vector<OwnedTensor>> result = exportTensors(names, p.views());
   EXPECT_TRUE(result.isOk()) << result.status().message();
   return std::move(*result);
 }
@@ -172,7 +244,7 @@ float at(const TensorView &tensor, int64_t index) {
   return static_cast<const float *>(tensor.data)[index];
 }
 
-TEST(FamilyNamesTest, exportsGpt2) {
+TEST(StoredTensorsTest, exportsGpt2) {
   Parameters p;
   p.add("h.0.attn.v.weight", {2, 3}); // the order of the parts is not given
   p.add("h.0.attn.q.weight", {2, 3});
@@ -182,7 +254,7 @@ TEST(FamilyNamesTest, exportsGpt2) {
   p.add("h.0.attn.v.bias", {2});
   p.add("h.0.mlp.proj.weight", {2, 3});
   p.add("wte", {4, 2});
-  std::vector<OwnedTensor> tensors = mustExport(Family::Gpt2, p);
+  std::vector<OwnedTensor> tensors = mustExport(gpt2Names(p), p);
   ASSERT_EQ(tensors.size(), 4u);
   const TensorView *joined =
       findIn(tensors, "transformer.h.0.attn.c_attn.weight");
@@ -209,8 +281,8 @@ TEST(FamilyNamesTest, exportsGpt2) {
   EXPECT_EQ(wte->data, p.values[7].data()) << "copied without need";
 }
 
-TEST(FamilyNamesTest, namesGpt2) {
-  std::vector<OwnedTensor> tensors = mustExport(Family::Gpt2, gpt2(1));
+TEST(StoredTensorsTest, namesGpt2) {
+  std::vector<OwnedTensor> tensors = mustExport(gpt2Names(gpt2(1)), gpt2(1));
   std::vector<std::string> names;
   for (const OwnedTensor &tensor : tensors) {
     const std::string prefix = "transformer.";
@@ -229,11 +301,11 @@ TEST(FamilyNamesTest, namesGpt2) {
 }
 
 // Beside a head without the prefix, the body must have it for transformers 4.
-TEST(FamilyNamesTest, namesAnUntiedHead) {
+TEST(StoredTensorsTest, namesAnUntiedHead) {
   Saved saved;
   Parameters p = gpt2(1);
   p.add("lm_head", {7, 4});
-  std::vector<OwnedTensor> tensors = mustExport(Family::Gpt2, p);
+  std::vector<OwnedTensor> tensors = mustExport(gpt2Names(p), p);
   EXPECT_TRUE(findIn(tensors, "lm_head.weight"));
   EXPECT_TRUE(findIn(tensors, "transformer.ln_f.weight"));
   EXPECT_FALSE(findIn(tensors, "ln_f.weight"));
@@ -245,14 +317,14 @@ TEST(FamilyNamesTest, namesAnUntiedHead) {
         view.name = bareName(view.name);
     Parameters loaded = p.cleared();
     Status status =
-        importTensors(Family::Gpt2, save(saved, views), loaded.slots());
+        importTensors(gpt2Names(p), save(saved, views), loaded.slots());
     ASSERT_TRUE(status.isOk()) << status.message();
     EXPECT_EQ(loaded.values, p.values);
   }
 }
 
-TEST(FamilyNamesTest, namesLlama) {
-  std::vector<OwnedTensor> tensors = mustExport(Family::Llama, llama());
+TEST(StoredTensorsTest, namesLlama) {
+  std::vector<OwnedTensor> tensors = mustExport(llamaNames(llama()), llama());
   std::vector<std::string> names;
   for (const OwnedTensor &tensor : tensors) {
     names.push_back(tensor.view.name);
@@ -272,39 +344,62 @@ TEST(FamilyNamesTest, namesLlama) {
                        "model.norm.weight", "lm_head.weight"}));
 }
 
-TEST(FamilyNamesTest, keepsOtherNames) {
-  EXPECT_EQ(placeParameter(Family::Custom, "h.0.attn.q.weight").name,
-            "h.0.attn.q.weight");
-  EXPECT_EQ(placeParameter(Family::Gpt2, "h.x.attn.q.weight").name,
-            "h.x.attn.q.weight");
-  EXPECT_EQ(placeParameter(Family::Gpt2, "extra").name, "extra");
-  EXPECT_EQ(placeParameter(Family::Gpt2, "h.").name, "h.");
-  EXPECT_EQ(placeParameter(Family::Llama, "layers.3.attn.q.bias").name,
-            "model.layers.3.self_attn.q_proj.bias");
-  EXPECT_EQ(parseFamily("gpt2"), Family::Gpt2);
-  EXPECT_EQ(parseFamily("llama"), Family::Llama);
-  EXPECT_EQ(parseFamily("other"), Family::Custom);
+// A model that says nothing, and one whose manifest says something of one parameter.
+TEST(StoredTensorsTest, keepsOwnNames) {
+  Parameters p = gpt2(1);
+  std::vector<OwnedTensor> tensors = mustExport(StoredNames(), p);
+  ASSERT_EQ(tensors.size(), p.names.size());
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    EXPECT_EQ(tensors[i].view.name, p.names[i]);
+    EXPECT_TRUE(tensors[i].storage.empty());
+  }
 }
 
-TEST(FamilyNamesTest, readsBackWhatItWrites) {
+TEST(StoredTensorsTest, readsNamesOfManifests) {
+  plan::Manifest manifest;
+  manifest.mutable_facts()->set_stored_prefix("body.");
+  manifest.mutable_facts()->add_skipped_buffers(".mask");
+  manifest.add_parameters()->set_name("a");
+  plan::Parameter &b = *manifest.add_parameters();
+  b.set_name("b");
+  b.mutable_stored()->set_name("joined");
+  b.mutable_stored()->set_part(1);
+  b.mutable_stored()->set_parts(2);
+  b.mutable_stored()->set_transposed(true);
+  b.mutable_stored()->set_copy("again");
+  const StoredNames names = storedNames(manifest);
+  EXPECT_EQ(names.prefix, "body.");
+  EXPECT_EQ(names.buffers, std::vector<std::string>{".mask"});
+  ASSERT_EQ(names.parameters.size(), 2u);
+  EXPECT_EQ(names.parameters[0].name, "a");
+  EXPECT_EQ(names.parameters[0].parts, 1);
+  EXPECT_FALSE(names.parameters[0].isTransposed);
+  EXPECT_EQ(names.parameters[1].name, "joined");
+  EXPECT_EQ(names.parameters[1].part, 1);
+  EXPECT_EQ(names.parameters[1].parts, 2);
+  EXPECT_TRUE(names.parameters[1].isTransposed);
+  EXPECT_EQ(names.parameters[1].copy, "again");
+}
+
+TEST(StoredTensorsTest, readsBackWhatItWrites) {
   Saved saved;
-  for (auto [family, p] : {std::pair(Family::Gpt2, gpt2()),
-                           {Family::Gpt2, gpt2(1, 40)},
-                           {Family::Llama, llama()},
-                           {Family::Custom, gpt2()}}) {
-    std::vector<OwnedTensor> tensors = mustExport(family, p);
+  for (auto [names, p] : {std::pair(gpt2Names(gpt2()), gpt2()),
+                          {gpt2Names(gpt2(1, 40)), gpt2(1, 40)},
+                          {llamaNames(llama()), llama()},
+                          {StoredNames(), gpt2()}}) {
+    std::vector<OwnedTensor> tensors = mustExport(names, p);
     SafetensorsFile file = save(saved, viewsOf(tensors));
     Parameters loaded = p.cleared();
-    Status status = importTensors(family, file, loaded.slots());
+    Status status = importTensors(names, file, loaded.slots());
     ASSERT_TRUE(status.isOk()) << status.message();
     EXPECT_EQ(loaded.values, p.values);
   }
 }
 
-TEST(FamilyNamesTest, acceptsPrefixBuffersAndRepeatedHead) {
+TEST(StoredTensorsTest, acceptsPrefixBuffersAndRepeatedHead) {
   Saved saved;
   Parameters p = gpt2();
-  std::vector<OwnedTensor> tensors = mustExport(Family::Gpt2, p);
+  std::vector<OwnedTensor> tensors = mustExport(gpt2Names(p), p);
   std::vector<TensorView> views = viewsOf(tensors);
   for (TensorView &view : views)
     view.name = bareName(view.name);
@@ -314,7 +409,7 @@ TEST(FamilyNamesTest, acceptsPrefixBuffersAndRepeatedHead) {
   Parameters loaded = p.cleared();
   {
     SafetensorsFile file = save(saved, views, "transformer.");
-    Status status = importTensors(Family::Gpt2, file, loaded.slots());
+    Status status = importTensors(gpt2Names(p), file, loaded.slots());
     ASSERT_TRUE(status.isOk()) << status.message();
     EXPECT_EQ(loaded.values, p.values);
   }
@@ -323,30 +418,30 @@ TEST(FamilyNamesTest, acceptsPrefixBuffersAndRepeatedHead) {
                               "_orig_mod.module.transformer."}) {
     Parameters wrapped = p.cleared();
     SafetensorsFile file = save(saved, views, wrapper);
-    Status status = importTensors(Family::Gpt2, file, wrapped.slots());
+    Status status = importTensors(gpt2Names(p), file, wrapped.slots());
     ASSERT_TRUE(status.isOk()) << wrapper << ": " << status.message();
     EXPECT_EQ(wrapped.values, p.values);
   }
   expectFailure(
-      importTensors(Family::Gpt2, save(saved, views, "model."), loaded.slots()),
+      importTensors(gpt2Names(p), save(saved, views, "model."), loaded.slots()),
       "It holds 30 tensors: model.");
   views.push_back({"lm_head.weight", DType::F32, {7, 4}, p.values[0].data()});
   EXPECT_TRUE(
-      importTensors(Family::Gpt2, save(saved, views, "module."), loaded.slots())
+      importTensors(gpt2Names(p), save(saved, views, "module."), loaded.slots())
           .isOk());
   EXPECT_TRUE(
-      importTensors(Family::Gpt2, save(saved, views), loaded.slots()).isOk());
+      importTensors(gpt2Names(p), save(saved, views), loaded.slots()).isOk());
   // An untied model in a tied one would change the function.
   std::vector<float> head(28, 5);
   views.back().data = head.data();
-  expectFailure(importTensors(Family::Gpt2, save(saved, views), loaded.slots()),
+  expectFailure(importTensors(gpt2Names(p), save(saved, views), loaded.slots()),
                 "holds tensor lm_head.weight of shape [7, 4]");
 }
 
-TEST(FamilyNamesTest, convertsTypes) {
+TEST(StoredTensorsTest, convertsTypes) {
   Saved saved;
   Parameters p = gpt2();
-  std::vector<OwnedTensor> tensors = mustExport(Family::Gpt2, p);
+  std::vector<OwnedTensor> tensors = mustExport(gpt2Names(p), p);
   SafetensorsFile file = save(saved, viewsOf(tensors));
   std::vector<std::vector<double>> wide;
   std::vector<ParameterSlot> slots = p.slots();
@@ -356,30 +451,30 @@ TEST(FamilyNamesTest, convertsTypes) {
     slots[i].type = DType::F64;
     slots[i].data = wide[i].data();
   }
-  ASSERT_TRUE(importTensors(Family::Gpt2, file, slots).isOk());
+  ASSERT_TRUE(importTensors(gpt2Names(p), file, slots).isOk());
   for (size_t i = 0; i < slots.size(); ++i)
     EXPECT_EQ(wide[i],
               std::vector<double>(p.values[i].begin(), p.values[i].end()));
   slots[0].type = DType::I64;
-  expectFailure(importTensors(Family::Gpt2, file, slots),
+  expectFailure(importTensors(gpt2Names(p), file, slots),
                 "wte.weight is of type F32, but this model needs I64");
 }
 
-TEST(FamilyNamesTest, refusesAnotherModel) {
+TEST(StoredTensorsTest, refusesAnotherModel) {
   Saved saved;
   Parameters p = gpt2(2);
-  std::vector<OwnedTensor> tensors = mustExport(Family::Gpt2, p);
+  std::vector<OwnedTensor> tensors = mustExport(gpt2Names(p), p);
   SafetensorsFile file = save(saved, viewsOf(tensors));
   Parameters deeper = gpt2(3).cleared();
-  expectFailure(importTensors(Family::Gpt2, file, deeper.slots()),
+  expectFailure(importTensors(gpt2Names(deeper), file, deeper.slots()),
                 "model.safetensors has no tensor h.2.ln_1.weight, which this "
                 "model needs with shape [4]; is this a checkpoint of another");
   Parameters shallower = gpt2(1).cleared();
-  expectFailure(importTensors(Family::Gpt2, file, shallower.slots()),
+  expectFailure(importTensors(gpt2Names(shallower), file, shallower.slots()),
                 "holds tensor transformer.h.1.");
   Parameters wider = gpt2(2, 8).cleared();
   expectFailure(
-      importTensors(Family::Gpt2, file, wider.slots()),
+      importTensors(gpt2Names(wider), file, wider.slots()),
       "tensor transformer.wte.weight has shape [7, 4], but this model "
       "needs [7, 8]; is this a checkpoint of another model?");
   Parameters grouped = p.cleared();
@@ -387,7 +482,7 @@ TEST(FamilyNamesTest, refusesAnotherModel) {
                               "h.0.attn.k.weight") -
                     grouped.names.begin());
   grouped.shapes[k] = {2, 4};
-  expectFailure(importTensors(Family::Gpt2, file, grouped.slots()),
+  expectFailure(importTensors(gpt2Names(grouped), file, grouped.slots()),
                 "h.0.attn.c_attn.weight has shape [4, 12], but this model "
                 "needs [4, 10]");
   for (Parameters *untouched : {&deeper, &shallower, &wider})
@@ -396,19 +491,33 @@ TEST(FamilyNamesTest, refusesAnotherModel) {
         ASSERT_EQ(element, -1) << "filled although the import failed";
 }
 
-TEST(FamilyNamesTest, refusesIncompleteGroups) {
+TEST(StoredTensorsTest, refusesIncompleteGroups) {
   Parameters p;
   p.add("h.0.attn.q.weight", {2, 2});
   p.add("h.0.attn.k.weight", {2, 2});
-  expectFailure(exportTensors(Family::Gpt2, p.views()),
+  expectFailure(exportTensors(gpt2Names(p), p.views()),
                 "h.0.attn.q.weight is stored in h.0.attn.c_attn.weight "
                 "together with others");
   p.add("h.0.attn.v.weight", {2, 3});
-  expectFailure(exportTensors(Family::Gpt2, p.views()), "do not fit it");
+  expectFailure(exportTensors(gpt2Names(p), p.views()), "do not fit it");
   Parameters flat;
   flat.add("h.0.mlp.fc.weight", {4});
-  expectFailure(exportTensors(Family::Gpt2, flat.views()),
+  expectFailure(exportTensors(gpt2Names(flat), flat.views()),
                 "must have two dimensions, but is [4]");
+  // Names that do not fit each other, as no compiler writes them.
+  Parameters two;
+  two.add("a", {2, 2});
+  two.add("b", {2, 2});
+  for (auto [first, second, isTransposed] :
+       {std::tuple(1, 1, false), {0, 0, false}, {0, 1, true}}) {
+    StoredNames names;
+    names.parameters = {{"t", first, 2, false, ""},
+                        {"t", second, 2, isTransposed, ""}};
+    expectFailure(exportTensors(names, two.views()), "do not fit it");
+  }
+  StoredNames same;
+  same.parameters = {{"t", 0, 1, false, ""}, {"t", 0, 1, false, ""}};
+  expectFailure(exportTensors(same, two.views()), "is stored in t together");
 }
 
 } // namespace

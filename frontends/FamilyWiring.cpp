@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/dyna/FamilyWiring.h"
+#include "frontends/FamilyWiring.h"
 #include "dialects/dyna/Adapters.h"
 #include "dialects/dyna/KnownAttributes.h"
 
@@ -90,7 +90,7 @@ private:
 /// What decides the function of an op beside its operands.
 static DictionaryAttr decidingAttributes(Operation *op) {
   // The loss may leave out any target, dropouts may have any numbers, places
-  // come with the memory phase, and `checkFamily` knows the scale with the
+  // come with the memory phase, and `checkFamilyOps` knows the scale with the
   // digits that people write.
   static constexpr StringLiteral free[] = {"ignore_index", "instance", "places",
                                            "scale"};
@@ -425,23 +425,19 @@ LogicalResult Difference::report() {
   return diagnostic;
 }
 
-LogicalResult mlir::dyna::checkFamilyWiring(ModelOp model,
+LogicalResult mlir::dyna::checkFamilyWiring(ModelOp model, const Family &family,
                                             const DerivedFacts &layers,
                                             SymbolTableCollection &symbols) {
-  auto *families = model->getDialect()->getRegisteredInterface<FamilyModels>();
-  if (!families)
-    return success();
-  OwningOpRef<ModuleOp> written =
-      families->write(model.getFacts().getFamily(), layers);
+  OwningOpRef<ModuleOp> written = family.writeLike(model.getContext(), layers);
   ModelOp expected = *written->getOps<ModelOp>().begin();
   Numbers numbers;
   SymbolTableCollection expectedSymbols;
   NumberedProgram given(model, numbers, symbols),
-      family(expected, numbers, expectedSymbols);
-  Difference difference(model, given, family);
+      theirs(expected, numbers, expectedSymbols);
+  Difference difference(model, given, theirs);
   if (failed(difference.checkParameters()))
     return failure();
-  if (given.loss == family.loss && !given.secondDropout)
+  if (given.loss == theirs.loss && !given.secondDropout)
     return success();
   return difference.report();
 }

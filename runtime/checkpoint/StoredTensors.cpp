@@ -1,8 +1,8 @@
-//===- FamilyNames.cpp - Tensor names and layouts of model families -------===//
+//===- StoredTensors.cpp - Tensors of files, and the parameters in them ---===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/checkpoint/FamilyNames.h"
+#include "runtime/checkpoint/StoredTensors.h"
 
 #include <algorithm>
 #include <cstring>
@@ -23,89 +23,20 @@ bool endsWith(std::string_view text, std::string_view end) {
 
 //===--- Names ------------------------------------------------------------===//
 
-struct NameRule {
-  const char *ours; ///< without ".weight" or ".bias"
-  const char *theirs;
-  bool isTransposed = false;
-  int part = 0, parts = 1;
-};
-
-struct FamilyRules {
-  const char *ourLayers, *theirLayers; ///< before the layer's number
-  std::vector<NameRule> layer, model;
-  /// Each of them may stand before all names but the head's. Files that are written have
-  /// the last one.
-  std::vector<const char *> prefixes;
-  std::vector<const char *> buffers; ///< ends of names that are no parameters
-};
-
-constexpr const char *headStem = "lm_head";
-
-const FamilyRules *rulesOf(Family family) {
-  static const FamilyRules gpt2 = {
-      "h.",
-      "h.",
-      {{"attn.q", "attn.c_attn", true, 0, 3},
-       {"attn.k", "attn.c_attn", true, 1, 3},
-       {"attn.v", "attn.c_attn", true, 2, 3},
-       {"attn.proj", "attn.c_proj", true},
-       {"mlp.fc", "mlp.c_fc", true},
-       {"mlp.proj", "mlp.c_proj", true}},
-      {{"wte", "wte"}, {"wpe", "wpe"}, {"lm_head", "lm_head"}},
-      {"", "transformer."},
-      {".attn.bias", ".attn.masked_bias"}};
-  static const FamilyRules llama = {"layers.",
-                                    "model.layers.",
-                                    {{"input_norm", "input_layernorm"},
-                                     {"post_norm", "post_attention_layernorm"},
-                                     {"attn.q", "self_attn.q_proj"},
-                                     {"attn.k", "self_attn.k_proj"},
-                                     {"attn.v", "self_attn.v_proj"},
-                                     {"attn.o", "self_attn.o_proj"},
-                                     {"mlp.gate", "mlp.gate_proj"},
-                                     {"mlp.up", "mlp.up_proj"},
-                                     {"mlp.down", "mlp.down_proj"}},
-                                    {{"embed_tokens", "model.embed_tokens"},
-                                     {"norm", "model.norm"},
-                                     {"lm_head", "lm_head"}},
-                                    {""},
-                                    {".rotary_emb.inv_freq"}};
-  switch (family) {
-  case Family::Gpt2:
-    return &gpt2;
-  case Family::Llama:
-    return &llama;
-  case Family::Custom:
-    return nullptr;
-  }
-  return nullptr;
+/// Returns where a parameter lies; under its own name if the model says nothing.
+Placement placementOf(const StoredNames &names, size_t index,
+                      const std::string &parameter) {
+  if (index < names.parameters.size())
+    return names.parameters[index];
+  Placement own;
+  own.name = parameter;
+  return own;
 }
 
-/// The name in files that are written. Beside a head, transformers 4 looks for
-/// the body under its prefix alone.
-std::string writtenName(Family family, const std::string &name) {
-  const FamilyRules *rules = rulesOf(family);
-  return rules && !startsWith(name, headStem) ? rules->prefixes.back() + name
-                                              : name;
-}
-
-/// The placement by the rule for `stem`, or `name` itself.
-Placement applyRules(const std::vector<NameRule> &rules, std::string_view stem,
-                     std::string_view kind, const std::string &theirPrefix,
-                     const std::string &name) {
-  for (const NameRule &rule : rules) {
-    if (stem != rule.ours)
-      continue;
-    Placement result;
-    result.name = theirPrefix + rule.theirs + std::string(kind);
-    result.isTransposed = rule.isTransposed && kind == ".weight";
-    result.part = rule.part;
-    result.parts = rule.parts;
-    return result;
-  }
-  Placement unchanged;
-  unchanged.name = name;
-  return unchanged;
+/// A name without the prefix that files may lack.
+std::string bareName(const StoredNames &names, const std::string &name) {
+  return startsWith(name, names.prefix) ? name.substr(names.prefix.size())
+                                        : name;
 }
 
 //===--- Layout -----------------------------------------------------------===//
@@ -123,11 +54,12 @@ struct Shaped {
   const std::vector<int64_t> *shape;
 };
 
-Status groupParameters(Family family, const std::vector<Shaped> &parameters,
+Status groupParameters(const StoredNames &names,
+                       const std::vector<Shaped> &parameters,
                        std::vector<Group> &groups) {
   std::map<std::string, size_t> places;
   for (size_t i = 0; i < parameters.size(); ++i) {
-    Placement placement = placeParameter(family, *parameters[i].name);
+    Placement placement = placementOf(names, i, *parameters[i].name);
     auto [at, isNew] = places.emplace(placement.name, groups.size());
     if (isNew)
       groups.push_back({placement, {}, {}});
@@ -140,18 +72,22 @@ Status groupParameters(Family family, const std::vector<Shaped> &parameters,
     group.members.push_back(i);
   }
   for (Group &group : groups) {
-    auto partOf = [&](size_t i) {
-      return placeParameter(family, *parameters[i].name).part;
+    auto placed = [&](size_t i) {
+      return placementOf(names, i, *parameters[i].name);
     };
+    auto partOf = [&](size_t i) { return placed(i).part; };
     std::sort(group.members.begin(), group.members.end(),
               [&](size_t a, size_t b) { return partOf(a) < partOf(b); });
     const Shaped &first = parameters[group.members[0]];
-    bool isWhole = int(group.members.size()) == group.placement.parts;
+    bool isWhole = int(group.members.size()) == group.placement.parts &&
+                   partOf(group.members[0]) == 0;
     group.stored = *first.shape;
     for (size_t m = 1; m < group.members.size(); ++m) {
       const std::vector<int64_t> &shape = *parameters[group.members[m]].shape;
+      const Placement own = placed(group.members[m]);
       isWhole =
-          isWhole && partOf(group.members[m]) == int(m) && !shape.empty() &&
+          isWhole && own.part == int(m) && !shape.empty() &&
+          own.isTransposed == group.placement.isTransposed &&
           shape.size() == group.stored.size() &&
           std::equal(shape.begin() + 1, shape.end(), group.stored.begin() + 1);
       if (isWhole)
@@ -159,7 +95,8 @@ Status groupParameters(Family family, const std::vector<Shaped> &parameters,
     }
     if (!isWhole)
       return Status::invalidArgument(
-          "parameter " + *first.name + " is stored in " + group.placement.name +
+          "parameter " + *first.name + " is stored in " +
+          bareName(names, group.placement.name) +
           " together with others that are missing or do not fit it");
     if (group.placement.isTransposed)
       std::swap(group.stored[0], group.stored[1]);
@@ -294,15 +231,15 @@ std::string wrapperOf(const SafetensorsFile &file) {
 }
 
 /// Returns the file's tensor of a stored name, with or without the prefixes of the
-/// family and of wrapped modules.
-const TensorView *findStored(const FamilyRules *rules,
+/// model and of wrapped modules.
+const TensorView *findStored(const StoredNames &names,
                              const SafetensorsFile &file,
                              const std::string &wrapper,
                              const std::string &name) {
-  const std::vector<const char *> none = {""};
+  const std::string bare = bareName(names, name);
   for (const std::string &outer : {std::string(), wrapper})
-    for (const char *prefix : rules ? rules->prefixes : none)
-      if (const TensorView *tensor = file.find(outer + prefix + name))
+    for (const std::string &prefix : {std::string(), names.prefix})
+      if (const TensorView *tensor = file.find(outer + prefix + bare))
         return tensor;
   return nullptr;
 }
@@ -321,15 +258,16 @@ std::string describeTensors(const SafetensorsFile &file) {
   return text + (file.tensors().size() > most ? ", ..." : "");
 }
 
-Status checkStored(const SafetensorsFile &file, const TensorView *stored,
-                   const Group &group,
+Status checkStored(const StoredNames &names, const SafetensorsFile &file,
+                   const TensorView *stored, const Group &group,
                    const std::vector<ParameterSlot> &slots) {
   const std::string anotherModel = "; is this a checkpoint of another model?";
   if (!stored)
-    return Status::invalidArgument(
-        file.name() + " has no tensor " + group.placement.name +
-        ", which this model needs with shape " + shapeText(group.stored) +
-        anotherModel + describeTensors(file));
+    return Status::invalidArgument(file.name() + " has no tensor " +
+                                   bareName(names, group.placement.name) +
+                                   ", which this model needs with shape " +
+                                   shapeText(group.stored) + anotherModel +
+                                   describeTensors(file));
   if (stored->shape != group.stored)
     return Status::invalidArgument(file.name() + ": tensor " + stored->name +
                                    " has shape " + shapeText(stored->shape) +
@@ -370,94 +308,78 @@ void dropMissing(const std::vector<ParameterSlot> &slots,
   stored.resize(kept);
 }
 
-/// A file of a tied model may repeat the embedding as the head.
-bool repeatsEmbedding(const FamilyRules &rules, const SafetensorsFile &file,
-                      const std::string &wrapper, const TensorView &head,
-                      const std::set<const TensorView *> &used) {
-  const char *name = rules.model.front().theirs;
-  const TensorView *embedding =
-      findStored(&rules, file, wrapper, std::string(name) + ".weight");
-  if (!embedding || !used.count(embedding) || head.type != embedding->type ||
-      head.shape != embedding->shape)
-    return false;
-  int64_t bytes = *tensorBytes(head.type, head.shape);
-  return bytes == 0 || std::memcmp(head.data, embedding->data,
-                                   static_cast<size_t>(bytes)) == 0;
+/// Whether a tensor is a copy of another one that is used: a file of a tied model may
+/// repeat the embedding as the head.
+bool isCopy(const SafetensorsFile &file, const std::string &wrapper,
+            const TensorView &tensor, const std::vector<Group> &groups,
+            const std::vector<const TensorView *> &stored) {
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const std::string &copy = groups[i].placement.copy;
+    if (copy.empty() || tensor.name != wrapper + copy ||
+        tensor.type != stored[i]->type || tensor.shape != stored[i]->shape)
+      continue;
+    int64_t bytes = *tensorBytes(tensor.type, tensor.shape);
+    return bytes == 0 || std::memcmp(tensor.data, stored[i]->data,
+                                     static_cast<size_t>(bytes)) == 0;
+  }
+  return false;
 }
 
 /// Every tensor must be used, or be known to be no parameter.
-Status checkUnused(Family family, const SafetensorsFile &file,
-                   const std::string &wrapper,
-                   const std::set<const TensorView *> &used) {
-  const FamilyRules *rules = rulesOf(family);
+Status checkUnused(const StoredNames &names, const SafetensorsFile &file,
+                   const std::string &wrapper, const std::vector<Group> &groups,
+                   const std::vector<const TensorView *> &stored) {
+  const std::set<const TensorView *> used(stored.begin(), stored.end());
   for (const TensorView &tensor : file.tensors()) {
-    if (used.count(&tensor))
+    if (used.count(&tensor) ||
+        std::any_of(names.buffers.begin(), names.buffers.end(),
+                    [&](const std::string &end) {
+                      return endsWith(tensor.name, end);
+                    }) ||
+        isCopy(file, wrapper, tensor, groups, stored))
       continue;
-    bool isKnown = false;
-    if (rules) {
-      for (const char *end : rules->buffers)
-        isKnown |= endsWith(tensor.name, end);
-      if (tensor.name == wrapper + "lm_head.weight")
-        isKnown |= repeatsEmbedding(*rules, file, wrapper, tensor, used);
-    }
-    if (!isKnown)
-      return Status::invalidArgument(
-          file.name() + " holds tensor " + tensor.name + " of shape " +
-          shapeText(tensor.shape) +
-          ", which this model does not have; is this a checkpoint of another "
-          "model?");
+    return Status::invalidArgument(
+        file.name() + " holds tensor " + tensor.name + " of shape " +
+        shapeText(tensor.shape) +
+        ", which this model does not have; is this a checkpoint of another "
+        "model?");
   }
   return Status::ok();
 }
 
 } // namespace
 
-Family dyna::parseFamily(std::string_view name) {
-  if (name == "gpt2")
-    return Family::Gpt2;
-  if (name == "llama")
-    return Family::Llama;
-  return Family::Custom;
-}
-
 bool dyna::isAdapter(std::string_view parameter) {
   return endsWith(parameter, ".lora_A.weight") ||
          endsWith(parameter, ".lora_B.weight");
 }
 
-Placement dyna::placeParameter(Family family, const std::string &parameter) {
-  Placement unchanged;
-  unchanged.name = parameter;
-  const FamilyRules *rules = rulesOf(family);
-  if (!rules)
-    return unchanged;
-  std::string_view stem = parameter, kind = ".weight";
-  for (std::string_view end : {".weight", ".bias"})
-    if (endsWith(stem, end)) {
-      kind = end;
-      stem.remove_suffix(end.size());
-      break;
-    }
-  if (!startsWith(stem, rules->ourLayers))
-    return applyRules(rules->model, stem, kind, "", parameter);
-  size_t begin = std::strlen(rules->ourLayers), dot = stem.find('.', begin);
-  std::string_view number = stem.substr(begin, dot - begin);
-  bool isNumber = !number.empty() && number.find_first_not_of("0123456789") ==
-                                         std::string_view::npos;
-  if (dot == std::string_view::npos || !isNumber)
-    return unchanged;
-  std::string prefix = rules->theirLayers + std::string(number) + ".";
-  std::string name = prefix + parameter.substr(dot + 1);
-  return applyRules(rules->layer, stem.substr(dot + 1), kind, prefix, name);
+StoredNames dyna::storedNames(const plan::Manifest &manifest) {
+  StoredNames names;
+  names.prefix = manifest.facts().stored_prefix();
+  names.buffers.assign(manifest.facts().skipped_buffers().begin(),
+                       manifest.facts().skipped_buffers().end());
+  for (const plan::Parameter &parameter : manifest.parameters()) {
+    const plan::Stored &stored = parameter.stored();
+    Placement placement;
+    placement.name = stored.name().empty() ? parameter.name() : stored.name();
+    placement.part = stored.part();
+    placement.parts = std::max(stored.parts(), 1);
+    placement.isTransposed = stored.transposed();
+    placement.copy = stored.copy();
+    names.parameters.push_back(std::move(placement));
+  }
+  return names;
 }
 
 StatusOr<std::vector<StoredTensor>>
-dyna::storedTensors(Family family, const std::vector<TensorView> &parameters) {
+dyna::storedTensors(const StoredNames &names,
+                    const std::vector<TensorView> &parameters) {
   std::vector<Shaped> shaped;
   for (const TensorView &parameter : parameters)
     shaped.push_back({&parameter.name, &parameter.shape});
   std::vector<Group> groups;
-  DYNA_RETURN_IF_ERROR(groupParameters(family, shaped, groups));
+  DYNA_RETURN_IF_ERROR(groupParameters(names, shaped, groups));
   std::vector<StoredTensor> result;
   for (Group &group : groups) {
     DType type = parameters[group.members[0]].type;
@@ -469,7 +391,7 @@ dyna::storedTensors(Family family, const std::vector<TensorView> &parameters) {
       return Status::internal("tensor " + group.placement.name +
                               " is too large");
     StoredTensor stored;
-    stored.view.name = writtenName(family, group.placement.name);
+    stored.view.name = group.placement.name;
     stored.view.type = type;
     stored.view.shape = group.stored;
     stored.members = std::move(group.members);
@@ -500,10 +422,11 @@ void dyna::placeRows(const StoredTensor &stored,
                 static_cast<size_t>((end - begin) * width * bytes));
 }
 
-Status dyna::importTensors(Family family, const SafetensorsFile &file,
+Status dyna::importTensors(const StoredNames &names,
+                           const SafetensorsFile &file,
                            const std::vector<ParameterSlot> &slots) {
   return importTensors(
-      family, file, slots,
+      names, file, slots,
       [&](size_t slot, int64_t begin, int64_t end, const void *rows) {
         int64_t bytes =
             rowElements(slots[slot].shape) * dtypeBytes(slots[slot].type);
@@ -521,25 +444,23 @@ Status dyna::importRows(const SafetensorsFile &file, const TensorView &stored,
   return takeMember(file, alone, stored, slots[slot], slot, 0, take);
 }
 
-Status dyna::importTensors(Family family, const SafetensorsFile &file,
+Status dyna::importTensors(const StoredNames &names,
+                           const SafetensorsFile &file,
                            const std::vector<ParameterSlot> &slots,
                            const TakeRows &take) {
   std::vector<Shaped> shaped;
   for (const ParameterSlot &slot : slots)
     shaped.push_back({&slot.name, &slot.shape});
   std::vector<Group> groups;
-  DYNA_RETURN_IF_ERROR(groupParameters(family, shaped, groups));
+  DYNA_RETURN_IF_ERROR(groupParameters(names, shaped, groups));
   const std::string wrapper = wrapperOf(file);
   std::vector<const TensorView *> stored;
   for (const Group &group : groups)
-    stored.push_back(
-        findStored(rulesOf(family), file, wrapper, group.placement.name));
+    stored.push_back(findStored(names, file, wrapper, group.placement.name));
   dropMissing(slots, groups, stored);
   for (size_t i = 0; i < groups.size(); ++i)
-    DYNA_RETURN_IF_ERROR(checkStored(file, stored[i], groups[i], slots));
-  const Status unused =
-      checkUnused(family, file, wrapper,
-                  std::set<const TensorView *>(stored.begin(), stored.end()));
+    DYNA_RETURN_IF_ERROR(checkStored(names, file, stored[i], groups[i], slots));
+  const Status unused = checkUnused(names, file, wrapper, groups, stored);
   DYNA_RETURN_IF_ERROR(file.checkReadable());
   DYNA_RETURN_IF_ERROR(unused);
   for (size_t i = 0; i < groups.size(); ++i)

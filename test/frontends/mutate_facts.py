@@ -70,14 +70,14 @@ def main():
     place = re.search(r"facts<(.*)>(?= \{)", module)
     facts = {name: int(re.search(rf"\b{name} = (\d+)", place[1])[1]) for name in NUMBERS}
     facts["family"] = re.search(r'family = "(\w+)"', place[1])[1]
-    config = json.loads(re.search(r'config = "(.*)"', place[1])[1].replace("\\22", '"'))
+    config = json.loads(re.search(r'config = "((?:\\.|[^"\\])*)"', place[1])[1].replace("\\22", '"'))
     family, failures, used, refused = facts["family"], [], set(), 0
 
     def attempt(name, what, given, derived, changed, new_config):
         nonlocal refused
         text = (new_config if isinstance(new_config, str) else json.dumps(new_config)).replace('"', "\\22")
         written = ", ".join([f'family = "{changed["family"]}"'] + [f"{n} = {changed[n]}" for n in NUMBERS])
-        run = subprocess.run([options.opt, "-"], capture_output=True, text=True,
+        run = subprocess.run([options.opt, "--dyna-check-families", "-"], capture_output=True, text=True,
                              input=f'{module[:place.start()]}facts<{written}, config = "{text}">{module[place.end():]}')
         case, label = (family, name, what), f"{family}: {name} = {given}"
         if run.returncode == 0:

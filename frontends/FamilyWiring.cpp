@@ -1,4 +1,4 @@
-//===- FamilyWiring.cpp - Layers compute what their family does -----------===//
+//===- FamilyWiring.cpp - Checks that layers compute what families do -----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- Pipelines.cpp - The phases, each a list of passes -*- C++ -*-===//
+//===- Pipelines.cpp - Builds the phases of the compiler ------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,9 +1,10 @@
-//===- Pipelines.h - The phases, each a list of passes -*- C++ -*-===//
+//===- Pipelines.h - Builds the phases of the compiler ----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Shared by dynac and dyna-opt. A phase's comment says what it takes and what
-// holds behind it; each ends in the verifier of that.
+// dynac and dyna-opt share these phases, each a list of passes. The comment of
+// a phase says what it expects and what it guarantees. Its last pass verifies
+// the guarantee.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +57,7 @@ struct MemoryPhaseOptions : PassPipelineOptions<MemoryPhaseOptions> {
       llvm::cl::desc("Let weights of matrix products come in sparse form")};
 };
 
-/// In: parameters, layers, a model. Out: the same in one floating-point type.
+/// In: parameters, layers, a model. Out: the same with one floating-point type.
 void buildConvertPhase(OpPassManager &manager,
                        const ConvertPhaseOptions &options);
 
@@ -66,15 +67,16 @@ void buildDifferentiatePhase(OpPassManager &manager,
                              const DifferentiatePhaseOptions &options = {});
 
 /// In: layers and layer functions. Out: also those of every tensor degree of
-/// the strategies, with the types of one rank and collectives; the logical ones
-/// stay as they are. `dyna-verify-local` holds. With a layer or a role the rest
-/// is erased at the end.
+/// the strategies, with the types of one rank and collectives. The logical ones
+/// stay as they are. `dyna-verify-local` holds. If a layer or a role is given,
+/// all others are erased at the end.
 void buildDistributePhase(OpPassManager &manager,
                           const DistributePhaseOptions &options);
 
 /// In: layer functions. Out: row-wise ops in sweeps, a place for every value,
-/// sizes of tiers and workspaces; `dyna-verify-memory` holds. Running it
-/// twice changes nothing; a module planned for one target is refused for another.
+/// sizes of tiers and workspaces; `dyna-verify-memory` holds. A second run
+/// changes nothing. A module that was planned for one target is refused for
+/// another.
 void buildMemoryPhase(OpPassManager &manager,
                       const MemoryPhaseOptions &options = {});
 

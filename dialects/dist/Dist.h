@@ -1,10 +1,10 @@
-//===- Dist.h - The dist dialect --------------------------------*- C++ -*-===//
+//===- Dist.h - Defines the dist dialect: layouts on a mesh of ranks ------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Where tensors lie on a mesh of ranks: attributes that wrap runtime/layout,
-// reshards, collectives, and the interface through which ops say what splits
-// they allow.
+// The dialect says where tensors lie on a mesh of ranks. It has attributes that
+// wrap runtime/layout, reshards, collectives, and the interface through which
+// ops state their possible splits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,37 +29,39 @@
 
 namespace mlir::dist {
 
-// Discardable attributes. Dist.cpp has the table of what they are and where
-// they may stand.
+// Discardable attributes. The table in Dist.cpp describes them and says on
+// which ops they may stand.
 template <typename AttributeType>
 using PhaseAttribute = dyna::PhaseAttribute<AttributeType>;
 
 /// On an op: the layouts of its results, one each.
 inline constexpr PhaseAttribute<ArrayAttr> kLayouts{"dist.layouts"};
-/// On a layer or layer function: the layouts of its arguments and results; a
-/// unit attribute stands for what has none (segments).
+/// On a layer or layer function: the layouts of its arguments and results. A
+/// unit attribute stands for a value without a layout (segments).
 inline constexpr PhaseAttribute<ArrayAttr> kArguments{"dist.arguments"};
 inline constexpr PhaseAttribute<ArrayAttr> kResults{"dist.results"};
 /// On a layer of some degree: the layouts of its parameters' gradients, which
 /// may be partial.
 inline constexpr PhaseAttribute<ArrayAttr> kGradients{"dist.gradients"};
-/// On a layer of some degree: the mesh of its ranks, the layer that it is a
-/// part of, and whether activations between layers are split over tokens.
+/// On a layer of some degree: the mesh of its ranks, and the logical layer that
+/// it was made from. `dist.sequence` says that activations between layers are
+/// split over tokens.
 inline constexpr PhaseAttribute<MeshAttr> kMesh{"dist.mesh"};
 inline constexpr PhaseAttribute<FlatSymbolRefAttr> kLogical{"dist.logical"};
 inline constexpr PhaseAttribute<UnitAttr> kSequence{"dist.sequence"};
-/// On an op that counts tokens from the first of the micro-batch: the group to
-/// whose ranks the tokens are dealt.
+/// On an op that counts tokens from the first of the micro-batch: the group
+/// whose ranks share the tokens.
 inline constexpr PhaseAttribute<GroupAttr> kTokens{"dist.tokens"};
-/// On an op that counts features from the first of the row: the group to whose
-/// ranks the features are dealt.
+/// On an op that counts features from the first of the row: the group whose
+/// ranks share the features.
 inline constexpr PhaseAttribute<GroupAttr> kFeatures{"dist.features"};
 /// On a module: the groups with indices from 3 on, in order.
 inline constexpr PhaseAttribute<ArrayAttr> kGroups{"dist.groups"};
-/// The first index that is no whole axis.
+/// The first index of a group over a factor of an axis; the groups before it
+/// are over whole axes.
 inline constexpr int64_t kFirstFactorGroup = 3;
 
-/// What a collective says of its step: kind and dimensions.
+/// Makes the reshard step of a collective from its kind and dimensions.
 inline ::dyna::ReshardStep makeStep(::dyna::ReshardKind kind, int64_t dim = -1,
                                     int64_t toDim = -1) {
   ::dyna::ReshardStep step;

@@ -1,24 +1,24 @@
-//===- FactorRule.h - What splits an op allows ------------------*- C++ -*-===//
+//===- FactorRule.h - States how an op can be split over ranks --*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An op is seen as a loop nest. Each loop is a *factor*; each dimension of an
-// operand or result runs over some factors, major to minor:
+// A factor rule sees an op as a loop nest. Each loop is a *factor*; each
+// dimension of an operand or result runs over some factors, major to minor:
 //
 //     linear        x[t, k]  w[n, k]             -> y[t, n]
 //     attention     q[t, g r d]  k[t, g d] ...   -> o[t, g r d]  lse[t, g r]
 //                   (g key/value heads, r query heads for each, d features)
 //
-// The split of a factor cuts every dimension that runs over it. From that
-// follows:
+// Splitting a factor cuts every dimension that runs over it. Two rules follow:
 //
-// - an operand without the factor is wanted whole by all ranks;
-// - a result without it is *partial*: each rank has summed over its part (k of
-//   linear; r for the gradients of key and value; t for those of weights).
+// - Every rank needs the whole of an operand that does not have the factor.
+// - A result that does not have it is *partial*: each rank has summed over its
+//   part. Examples are k of linear, r for the gradients of key and value, and t
+//   for the gradients of weights.
 //
-// Exceptions are stated by the op: factors that must not be split (`d`, the
-// features of a norm), and results that the op itself reduces over the ranks
-// (the loss of the head).
+// The op states exceptions. Some factors must not be split (`d`, the features
+// of a norm). Some results are reduced over the ranks by the op itself (the
+// loss of the head).
 //
 // A partial operand is a sum over ranks. It may pass through an op that is
 // linear in it: `linearIn` lists sets of operands in which the op is linear
@@ -57,12 +57,13 @@ using TensorFactors = llvm::SmallVector<llvm::SmallVector<int, 3>, 2>;
 
 struct FactorRule {
   llvm::SmallVector<Factor, 4> factors;
-  /// By number of operand and result; what is no tensor has no dimensions.
+  /// By number of operand and result; a value that is no tensor has no
+  /// dimensions.
   llvm::SmallVector<TensorFactors, 6> operands, results;
   llvm::SmallVector<llvm::SmallVector<int, 2>, 2> linearIn;
   /// Accumulator operand, result.
   llvm::SmallVector<std::pair<int, int>, 4> tied;
-  /// Results that come out whole whatever is split.
+  /// Results that are whole, whichever factors are split.
   llvm::SmallVector<int, 1> reducedByOp;
 
   int addFactor(llvm::StringRef name, Factor::Kind kind, int64_t size) {

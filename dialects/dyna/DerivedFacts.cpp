@@ -1,4 +1,4 @@
-//===- DerivedFacts.cpp - What a model's layers say of it -----------------===//
+//===- DerivedFacts.cpp - Derives the facts of a model from its layers ----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,9 +1,10 @@
-//===- DerivedFacts.h - What a model's layers say of it -*- C++ -*-===//
+//===- DerivedFacts.h - Derives the facts of a model from its layers ------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // The facts of a model, and the configuration that is saved beside its tensors,
-// say again what its ops and parameters say. Here is what those say.
+// repeat properties of its ops and parameters. This file derives them from the
+// ops and parameters, so that both can be compared.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,8 +18,8 @@
 
 namespace mlir::dyna {
 
-/// Values of one fact, each with the first op that says it. Any number may be
-/// asked for: hash tables keep some for themselves.
+/// Values of one fact, each with the first op that has it. A map and not a hash
+/// table: all keys must be allowed, and hash tables reserve some.
 template <typename T> using Said = std::map<T, Operation *>;
 
 struct DerivedFacts {
@@ -27,30 +28,31 @@ struct DerivedFacts {
   Said<int64_t> width, heads, kvHeads, headDim;
   /// The widths that activation functions work on.
   Said<int64_t> feedForward;
-  /// Attentions of all calls.
+  /// Number of attentions in all calls.
   Said<int64_t> depth;
   Said<double> layerNormEpsilon, rmsNormEpsilon, theta;
   Said<RopeScaling> scaling;
-  /// Probabilities in layers that look tokens up, and in those with attention; 0
-  /// where there is no dropout.
+  /// Dropout probabilities in layers that look tokens up, and in layers with
+  /// attention; 0 without dropout.
   Said<double> embeddingDropout, blockDropout;
-  /// Deviation with which the tables of tokens begin.
+  /// Standard deviation of the initial values of token tables.
   Said<double> initializerRange;
-  /// As the activations are called in configurations: see `activationForm`.
+  /// Names of activation functions in configurations: see `activationForm`.
   Said<std::string> activation;
-  /// Whether products beside an attention, and all others, have a bias.
+  /// True if products beside an attention, and all other products, have a bias.
   Said<bool> attentionBias, mlpBias;
-  /// Whether the head reads the table that tokens are looked up in.
+  /// True if the head reads the table that tokens are looked up in.
   Said<bool> tied;
   /// The names of ops in layers, without those of adapters (Adapters.h).
   Said<std::string> ops;
-  /// One that looks ahead, or does not divide by the root of the head size.
+  /// An attention that looks ahead, or does not divide by the root of the head
+  /// size.
   Operation *unusualAttention = nullptr;
 };
 
-/// Of all layers that `model` calls; nothing if a call names no layer, or gives
-/// it not as many parameters and inputs as it takes, of which CALL1 to CALL3
-/// speak.
+/// Derives the facts of all layers that `model` calls. Returns nothing if a
+/// call names no layer, or has the wrong number of parameters or inputs; CALL1
+/// to CALL3 report these.
 std::optional<DerivedFacts> deriveFacts(ModelOp model,
                                         SymbolTableCollection &symbols);
 

@@ -1,10 +1,11 @@
-//===- Dyna.h - The dyna dialect -*- C++ -*-===//
+//===- Dyna.h - Defines the dyna dialect: the logical graph -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The logical graph of a transformer: parameters, layers, models, and the ops
-// that layers are made of; after the differentiate phase also layer functions
-// and gradients. Docs: docs/rationale/dyna.md and the generated reference.
+// The dialect is the logical graph of a transformer: parameters, layers,
+// models, and the ops of layers. After the differentiate phase it also has
+// layer functions and gradients. Docs: docs/rationale/dyna.md and the generated
+// reference.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,12 +30,12 @@ namespace mlir::dyna {
 
 class GradientBuilder;
 
-/// `[?, features...]` of the given rank, all other dimensions static and
-/// positive, without encoding.
+/// Returns true for `[?, features...]` of the given rank, with all other
+/// dimensions static and positive, without encoding.
 bool isTokenMajor(Type type, int64_t rank);
 
-/// A static tensor without encoding, with at least one element, whose bytes can
-/// be counted in 63 bits.
+/// Returns true for a static tensor without encoding that has at least one
+/// element and at most 2^63 - 1 bytes.
 bool isSized(Type type);
 
 /// Dyna_Activation, Dyna_Ids, Dyna_StaticTensor and Dyna_Scalar of the ODS, for
@@ -60,7 +61,7 @@ public:
   }
 };
 
-// What they say stands in DynaInterfaces.td.
+// DynaInterfaces.td documents these traits.
 template <typename ConcreteType>
 class RowWise : public ::mlir::OpTrait::TraitBase<ConcreteType, RowWise> {};
 template <typename ConcreteType>
@@ -79,7 +80,7 @@ template <typename ConcreteType>
 class AnyStride : public ::mlir::OpTrait::TraitBase<ConcreteType, AnyStride> {};
 } // namespace OpTrait
 
-/// Flops of the matrix products of an op, by what they grow with.
+/// Flops of the matrix products of an op, by the quantity that they grow with.
 struct Work {
   int64_t perToken = 0;
   int64_t perTarget = 0;
@@ -96,38 +97,40 @@ struct Work {
   }
 };
 
-/// An op sums so many bytes of each row over the ranks of a group (`dist.groups`), a
-/// chunk of rows at a time.
+/// An exchange inside an op. It sums `bytesPerRow` bytes of each row over the
+/// ranks of a group (`dist.groups`), a chunk of rows at a time.
 struct InnerExchange {
   int64_t group = 0;
   int64_t bytesPerRow = 0;
 };
 using InnerExchanges = SmallVector<InnerExchange, 2>;
 
-/// What the host knows of the rows of a micro-batch: where each segment begins, the
-/// rows of each token and of each position, those with a target.
+/// Tables that the host makes of the rows of a micro-batch. They list the
+/// begins of segments, the rows of each token, the rows of each position, and
+/// the rows with a target.
 enum class BatchTable { Offsets, TokenRuns, PositionRuns, TargetRows };
 
-/// `c = op(a) op(b)`, or, with an accumulator, what that is with this added.
+/// `c = op(a) op(b)`; with an accumulator, `c` is the product plus the
+/// accumulator.
 struct MatrixProduct {
   Value a = {}, b = {}, c = {};
   bool transposeA = false, transposeB = false;
   Value accumulator = {};
 
-  /// Whether row t of c follows from row t of a: `b` is a matrix. Otherwise the
-  /// product sums over tokens.
+  /// Returns true if row t of c depends on row t of a alone: `b` is a matrix.
+  /// If false, the product sums over tokens.
   bool isPerRow() const { return isTokenMajor(c.getType(), 2); }
-  /// The weight, `[out, in]`, or what is added up for it.
+  /// Returns the weight, `[out, in]`, or the accumulator of its gradient.
   Value matrix() const { return isPerRow() ? b : accumulator; }
-  /// The activation of `out` features: c where b is transposed.
+  /// Returns the activation with `out` features: c if b is transposed, else a.
   Value part() const { return transposeB ? c : a; }
 };
-/// The products of a head's features with which attention, and its gradient,
-/// take each pair of a query and a key.
+/// Products of a head's features for each pair of a query and a key, in
+/// attention and in its gradient.
 inline constexpr int64_t kAttentionProducts = 2;
 inline constexpr int64_t kAttentionGradProducts = 5;
 
-/// All tokens times the elements of the matrix.
+/// Returns the work of a product: all tokens times the elements of the matrix.
 Work workOf(const MatrixProduct &product);
 
 using Accumulations = SmallVector<std::pair<Value, OpResult>>;
@@ -135,8 +138,8 @@ inline Accumulations::value_type accumulation(Value accumulator, Value result) {
   return {accumulator, cast<OpResult>(result)};
 }
 
-/// f32 for f32 and bf16, f64 for f64: the type in which gradients of parameters
-/// and statistics are kept.
+/// Returns f32 for f32 and bf16, and f64 for f64. Statistics and gradients of
+/// parameters have this type.
 inline Type getAccumulatorType(Type element) {
   return element.isF64() ? element : Float32Type::get(element.getContext());
 }
@@ -156,19 +159,20 @@ inline Type getAccumulatorType(Type element) {
 
 namespace mlir::dyna {
 
-/// Whether `op` multiplies matrices.
+/// Returns true if `op` multiplies matrices.
 inline bool isProduct(Operation *op) { return isa<ProductOpInterface>(op); }
 
-/// What all ops inside of `op` do, and itself.
+/// Returns the work of `op` and of all ops inside of it.
 Work workIn(Operation *op);
 
-/// Those that the memory phase has given; null if it has not, or cannot.
+/// Returns the places that the memory phase has assigned; null if it has not,
+/// or if the op cannot have places.
 inline ArrayAttr placesOf(Operation *op) {
   auto placed = dyn_cast<PlacedOpInterface>(op);
   return placed ? placed.getPlacesAttr() : ArrayAttr();
 }
 
-/// Those of an op that says so; none of any other.
+/// Returns the accumulations of an op, none if it has no such interface.
 inline Accumulations accumulationsOf(Operation *op) {
   auto accumulating = dyn_cast<AccumulatingOpInterface>(op);
   return accumulating ? accumulating.getAccumulations() : Accumulations();

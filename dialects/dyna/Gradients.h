@@ -1,20 +1,22 @@
-//===- Gradients.h - How an op states its gradient -*- C++ -*-===//
+//===- Gradients.h - Lets an op state its gradient --------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reverse mode, one op at a time: the differentiate phase walks a layer from
-// its last op to its first and calls `buildGradient` of each
+// Reverse mode works one op at a time. The differentiate phase walks a layer
+// from its last op to its first and calls `buildGradient` of each
 // (DynaInterfaces.td). An op asks for the gradient of its results, builds
-// gradient ops, and hands over what it adds to the gradients of its operands.
-// It never sees the walk.
+// gradient ops, and adds to the gradients of its operands. It never sees the
+// walk.
 //
-// Parameters are different from activations: their gradients are accumulated
-// into tensors that live across micro-batches, so an op takes the current
-// accumulator and puts back the one with its contribution added.
+// Parameters differ from activations: their gradients are accumulated in
+// tensors that live across micro-batches. So an op reads the current
+// accumulator and sets a new one with its contribution added.
 //
-// Example: for `y = linear(x, w)` the walk knows `dy`, and `buildGradient` does
-//   setAccumulator(w, linear_grad_weight(dy, use(x), accumulatorOf(w)))
-//   add(x, linear_grad_input(dy, use(w)))
+// Example: `y = linear(x, w)`. The walk knows `dy`, and `buildGradient` does
+//
+//     setAccumulator(w, linear_grad_weight(dy, use(x), accumulatorOf(w)))
+//     add(x, linear_grad_input(dy, use(w)))
+//
 // Gradients of parameters come first, so that `dy` can die at its last use.
 //
 //===----------------------------------------------------------------------===//
@@ -31,17 +33,17 @@ class GradientBuilder {
 public:
   virtual ~GradientBuilder() = default;
 
-  /// Where gradient ops go.
+  /// Returns the builder that gradient ops are created with.
   virtual OpBuilder &builder() = 0;
 
-  /// The gradient of a forward value, or null if nothing needs it.
+  /// Returns the gradient of a forward value, or null if nothing needs it.
   virtual Value gradientOf(Value forwardValue) = 0;
 
-  /// Whether the gradient of this operand is wanted (false for ids, segments
-  /// and values that depend on no parameter or differentiable input).
+  /// Returns true if the gradient of this operand is needed. It is not for ids,
+  /// segments, and values that depend on no parameter or differentiable input.
   virtual bool wants(Value forwardValue) = 0;
 
-  /// Adds `gradient` to that of the activation `forwardValue`.
+  /// Adds `gradient` to the gradient of the activation `forwardValue`.
   virtual void add(Value forwardValue, Value gradient) = 0;
 
   /// Returns true if the parameter has no gradient. Then no op adds to one.
@@ -56,8 +58,9 @@ public:
   /// Makes a forward value available to backward: saved, or recomputed.
   virtual Value use(Value forwardValue) = 0;
 
-  /// In training, forward computes `value` in the place of `forwardValue`, with
-  /// all that `value` needs: for a loss whose forward makes its gradients too.
+  /// Replaces `forwardValue` in the forward function of training by `value`,
+  /// with all ops that `value` needs. A loss whose forward also makes its
+  /// gradients uses this.
   virtual void replaceInForward(Value forwardValue, Value value) = 0;
 
   /// Reports at `op` why its gradient cannot be built; differentiation fails.

@@ -1,4 +1,4 @@
-//===- KnownAttributes.cpp - No op takes an attribute unread --------------===//
+//===- KnownAttributes.cpp - Refuses attributes that nobody reads ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

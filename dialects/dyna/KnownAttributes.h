@@ -1,12 +1,14 @@
-//===- KnownAttributes.h - No op takes an attribute unread ------*- C++ -*-===//
+//===- KnownAttributes.h - Refuses attributes that nobody reads -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// MLIR keeps attributes that nobody has declared: `{casual}` on an attention is
-// carried along, read by no one, and the model learns to look ahead. Ops of
-// this project take the attributes of their definition (ODS) and those that
-// dialects declare for their phases (KnownAttributes); all else is an error
-// that names the nearest known attribute.
+// MLIR keeps undeclared attributes. A misspelt `{casual}` on an attention would
+// be carried along and read by no one, and the model would learn to look ahead.
+//
+// So ops of this project accept two kinds of attributes: those of their
+// definition (ODS), and those that dialects declare for their phases
+// (KnownAttributes). Any other is an error that names the nearest known
+// attribute.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,11 +20,12 @@
 
 namespace mlir::dyna {
 
-/// A discardable attribute that a phase leaves behind, and how others get at it.
+/// A discardable attribute that one phase leaves for others, with its
+/// accessors.
 template <typename AttributeType> struct PhaseAttribute {
   StringLiteral name;
 
-  /// Null if the op has none.
+  /// Returns the attribute; null if the op has none.
   AttributeType of(Operation *op) const {
     return op->getAttrOfType<AttributeType>(name);
   }
@@ -34,7 +37,7 @@ template <typename AttributeType> struct PhaseAttribute {
   static bool isKind(Attribute value) { return isa<AttributeType>(value); }
 };
 
-/// What is known of one.
+/// Description of one discardable attribute.
 struct KnownAttribute {
   StringLiteral name;
   StringLiteral where; ///< on what it may stand, for people
@@ -51,30 +54,30 @@ public:
   KnownAttributes(Dialect *dialect, ArrayRef<KnownAttribute> known)
       : Base(dialect), known(known) {}
   ArrayRef<KnownAttribute> get() const { return known; }
-  /// For the dialect's `verifyOperationAttribute`.
+  /// Implements the dialect's `verifyOperationAttribute`.
   LogicalResult verify(Operation *op, NamedAttribute attribute) const;
 
 private:
   ArrayRef<KnownAttribute> known;
 };
 
-/// Of `names` the one that the fewest edits make of `name`, the first of
-/// several; empty if there are none within `most` edits.
+/// Returns the entry of `names` with the fewest edits to `name`, the first of
+/// several. Returns an empty name if all need more than `most` edits.
 StringRef nearestName(StringRef name, ArrayRef<StringRef> names,
                       unsigned most = UINT_MAX - 1);
 
 namespace check {
-/// Every attribute is one of the op's definition, or one that a dialect
-/// declares for it.
+/// Checks that every attribute is one of the op's definition, or one that a
+/// dialect declares for it.
 LogicalResult verifyKnownAttributes(Operation *op);
-/// For the dictionary of a generic op's properties, of which MLIR
-/// reads what it knows.
+/// Checks the dictionary of a generic op's properties. MLIR itself ignores
+/// entries that it does not know.
 LogicalResult
 verifyKnownProperties(ArrayRef<StringRef> names, Attribute properties,
                       function_ref<InFlightDiagnostic()> emitError);
 } // namespace check
 
-/// An op as it is registered: itself, but for how it takes properties.
+/// The op with strict properties; dialects register this instead of the op.
 template <typename Op> struct Strict : Op {
   using Op::Op;
 
@@ -98,7 +101,7 @@ template <typename... Ops> struct StrictOps {
 
 } // namespace mlir::dyna
 
-/// To MLIR a strict op is the op.
+/// Makes a strict op the same op to MLIR.
 template <typename Op>
 class mlir::detail::TypeIDResolver<mlir::dyna::Strict<Op>> {
 public:

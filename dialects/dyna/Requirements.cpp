@@ -1,4 +1,4 @@
-//===- Requirements.cpp - What passes ask of a module ---------------------===//
+//===- Requirements.cpp - Checks what passes require of a module ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Requirements.h - What passes ask of a module -------------*- C++ -*-===//
+//===- Requirements.h - Checks what passes require of a module --*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -9,12 +9,13 @@
 
 namespace mlir::dyna {
 
-/// For passes over layer functions: an error that says what to run first,
-/// unless every layer of the module has functions.
+/// Fails unless every layer of the module has functions, and says what to run
+/// first. For passes over layer functions.
 LogicalResult requireFunctions(ModuleOp module);
 
-/// What a pass that proves or reports says where there is nothing of that kind:
-/// silence would read as a proof. `missing`: what, and who makes it.
+/// Warns that a pass that verifies or reports found nothing to work on. Without
+/// the warning, silence would look like success. `missing` says what is
+/// missing, and which pass makes it.
 void warnOfNothing(ModuleOp module, StringRef pass, StringRef missing);
 
 } // namespace mlir::dyna

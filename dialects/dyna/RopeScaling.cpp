@@ -1,4 +1,4 @@
-//===- RopeScaling.cpp - Frequencies of rotations -*- C++ -*-===//
+//===- RopeScaling.cpp - Computes the frequencies of rotary positions -----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- RopeScaling.h - Frequencies of rotations -*- C++ -*-===//
+//===- RopeScaling.h - Computes the frequencies of rotary positions -------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -16,9 +16,10 @@ struct RopeScaling {
   int64_t originalPositions = 0; ///< 0: the scaling is `linear`
 
   static RopeScaling of(RopeScalingAttr attribute);
-  /// Null if there is none.
+  /// Returns the attribute; null if rotations are not scaled.
   RopeScalingAttr attribute(MLIRContext *context) const;
-  /// For people and comparisons: "default", "linear, factor 4" or "llama3, ...".
+  /// Returns text for people and comparisons: "default", "linear, factor 4" or
+  /// "llama3, ...".
   std::string text() const;
 
   bool operator<(const RopeScaling &other) const;
@@ -27,7 +28,7 @@ struct RopeScaling {
   }
 };
 
-/// Radians per position of each pair of features of a head.
+/// Returns the radians per position of each pair of features of a head.
 SmallVector<double> rotaryFrequencies(RotaryOp op);
 
 } // namespace mlir::dyna

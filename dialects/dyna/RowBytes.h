@@ -1,8 +1,8 @@
-//===- RowBytes.h - What a kernel moves at least ----------------*- C++ -*-===//
+//===- RowBytes.h - States the least bytes that a kernel moves per row ----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Apart from Dyna.h, which everything includes: few ask.
+// This is a header of its own because few files need it and all include Dyna.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,13 +14,14 @@
 
 namespace mlir::dyna {
 
-/// On a kernel that is launched over the rows of a micro-batch: the bytes that it
-/// moves at least for each of them, whatever the device and however it is
-/// written. Every activation that it is given counts once, every one that it
-/// makes, and a row that it reads of a table of tokens. What rows have in common
-/// does not count: vectors, rows of a table of positions, partial sums; nor do
-/// numbers of a row, such as its token. For those who measure; no code is made
-/// of it.
+/// On a kernel over the rows of a micro-batch: the least bytes that it moves
+/// for a row, on any device and in any implementation. Each activation that it
+/// reads or writes counts once, and so does a row that it reads of a table of
+/// tokens.
+///
+/// Data that rows share do not count (vectors, rows of a table of positions,
+/// partial sums). The numbers of a row, such as its token, do not count either.
+/// Only measurements use this; code does not depend on it.
 inline constexpr PhaseAttribute<IntegerAttr> kRowBytes{"dyna.row_bytes"};
 
 } // namespace mlir::dyna

@@ -1,4 +1,4 @@
-//===- ShortDiagnostics.cpp - Diagnostics of at most a screen -------------===//
+//===- ShortDiagnostics.cpp - Limits the length of diagnostics ------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,9 +1,9 @@
-//===- ShortDiagnostics.h - Diagnostics of at most a screen -----*- C++ -*-===//
+//===- ShortDiagnostics.h - Limits the length of diagnostics ----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// MLIR prints the whole line that a diagnostic is of. A module that a tool wrote
-// may have lines of megabytes.
+// MLIR prints the whole line that a diagnostic points at. A module that a tool
+// wrote may have lines of megabytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,8 @@
 
 namespace mlir::dyna {
 
-/// Longest line that diagnostics show whole; of a longer one they show so much
-/// around the place.
+/// Longest line that diagnostics show whole. A longer line is shown only around
+/// the place of the diagnostic, with this length.
 inline constexpr size_t kMaxShownLine = 200;
 
 /// Makes handlers that print by `sources` shorten lines and messages.
@@ -25,8 +25,8 @@ void shortenDiagnostics(llvm::SourceMgr &sources);
 /// Returns true if a line of `text` is longer than a screen.
 bool hasLongLine(StringRef text);
 
-/// Prints a diagnostic at a long line of `text`, or with a long message, as
-/// `shortenDiagnostics` does. Fails, without printing, for all others.
+/// Prints a diagnostic as `shortenDiagnostics` does if it has a long message,
+/// or points at a long line of `text`. Otherwise fails, without printing.
 LogicalResult printShort(Diagnostic &diagnostic, llvm::MemoryBufferRef text);
 
 } // namespace mlir::dyna

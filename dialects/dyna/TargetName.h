@@ -1,8 +1,8 @@
-//===- TargetName.h - Which target a module is planned for ------*- C++ -*-===//
+//===- TargetName.h - Names the target that a module is planned for -------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Apart from Dyna.h, which everything includes: few ask.
+// This is a header of its own because few files need it and all include Dyna.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,8 @@ inline std::optional<TargetName> symbolizeTargetName(StringRef name) {
   return std::nullopt;
 }
 
-/// On a module: the name of the target that it is planned for; the CPU without
-/// it. What follows from it is Target (passes/memory/Target.h).
+/// On a module: the name of the target that it is planned for; without it, the
+/// CPU. Target (passes/memory/Target.h) has the properties of each target.
 inline constexpr PhaseAttribute<StringAttr> kTarget{"dyna.target"};
 
 } // namespace mlir::dyna

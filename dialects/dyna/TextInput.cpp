@@ -1,4 +1,4 @@
-//===- TextInput.cpp - Text that parsers can take -------------------------===//
+//===- TextInput.cpp - Refuses text that would exhaust parsers ------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,9 +1,9 @@
-//===- Exec.h - The exec dialect --------------------------------*- C++ -*-===//
+//===- Exec.h - Defines the exec dialect: graphs and plans ------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Executable graphs and plans as people read, verify and test them. The
-// translation to and from the messages of runtime/plan is in PlanTranslation.h.
+// Executable graphs and plans in a form that people can read, verify and test.
+// PlanTranslation.h translates them to and from the messages of runtime/plan.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- PlanTranslation.cpp - exec and the messages of runtime/plan --------===//
+//===- PlanTranslation.cpp - Translates plans and graphs to exec and back -===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,11 +1,13 @@
-//===- PlanTranslation.h - exec and the messages of runtime/plan *- C++ -*-===//
+//===- PlanTranslation.h - Translates plans and graphs to exec and back ---===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A plan goes to exec and back without loss: what breaks a constraint of exec is
-// refused on the way in. Only its graph is named by the module that it stands in. A
-// graph goes one way; `ExecutableGraph` is made from the strategy that `strategyOf`
-// reads off again.
+// A plan goes to exec and back without loss; the import refuses a plan that
+// violates a constraint of exec. The plan does not contain its graph: the
+// module around it names that.
+//
+// A graph goes one way only. `strategyOf` reads the strategy of an
+// `exec.graph`, and `ExecutableGraph` is made again from that strategy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,29 +22,29 @@
 namespace mlir::exec {
 
 /// Makes an `exec.plan` without a graph; a plan without a name becomes `@plan`.
-/// An error says what of it breaks a constraint of exec.
+/// An error names the constraint of exec that the plan violates.
 FailureOr<PlanOp> importPlan(OpBuilder &builder, Location location,
                              const ::dyna::plan::Plan &plan);
 
-/// Fails for a draft, with what is still to be run.
+/// Fails for a draft, and says which passes are still to be run.
 LogicalResult requireComplete(PlanOp op);
 
-/// The plan that says the same, but for what a draft was begun for; the op's
+/// Returns the equivalent plan, without the purpose of a draft. The op's
 /// constraints must hold.
 ::dyna::plan::Plan exportPlan(PlanOp op);
 
-/// Says that the plan is of that graph; fails where it was made for another.
+/// Sets the graph of a plan; fails if the plan was made for another graph.
 LogicalResult setGraph(PlanOp op, GraphOp graph);
 
-/// The instruction that a failure of verifyPlan names, or its rank, or the
-/// plan.
+/// Returns the instruction that a failure of verifyPlan names. Without one,
+/// returns its rank, or the plan.
 Operation *findInstruction(PlanOp op, int rank, int instruction);
 
 /// Makes an `exec.graph`.
 GraphOp importGraph(OpBuilder &builder, Location location, StringRef name,
                     const ::dyna::ExecutableGraph &graph);
 
-/// The strategy of a graph, with as many layers as its stages list.
+/// Returns the strategy of a graph, with as many layers as its stages list.
 ::dyna::Strategy strategyOf(GraphOp op);
 
 } // namespace mlir::exec

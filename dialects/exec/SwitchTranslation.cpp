@@ -1,4 +1,4 @@
-//===- SwitchTranslation.cpp - exec and the switches of runtime/plan ------===//
+//===- SwitchTranslation.cpp - Translates switches to exec and back -------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,10 +1,10 @@
-//===- SwitchTranslation.h - exec and the switches of runtime/plan -*- C++ -*-===//
+//===- SwitchTranslation.h - Translates switches to exec and back ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // Switch plans and steps of several graphs go to exec and back without loss.
-// Parameters are numbers in `runtime/plan` and names in exec: whoever knows the
-// model gives it.
+// Parameters are numbers in `runtime/plan` and names in exec; the model maps
+// one to the other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 
 namespace mlir::exec {
 
-/// Which switch it is, by the names of graphs.
+/// Names a switch by the graphs that it belongs to.
 struct SwitchName {
   Moved moved = Moved::Values;
   StringRef graph, behind, home; ///< `behind` may be empty
@@ -29,23 +29,25 @@ SwitchPlanOp importSwitch(OpBuilder &builder, Location location,
                           const std::vector<::dyna::SwitchTensor> &tensors,
                           const ::dyna::SwitchPlan &plan);
 
-/// Its tensors; of a model's parameters have their numbers in it, -1 where there
-/// is none of that name. Without a model all have -1.
+/// Returns the tensors of a switch. Parameters of the model get their numbers
+/// in it. A tensor whose name the model does not have gets -1, and so do all
+/// tensors without a model.
 std::vector<::dyna::SwitchTensor>
 exportTensors(SwitchPlanOp op, const ::dyna::Model *model = nullptr);
 ::dyna::SwitchPlan exportSwitch(SwitchPlanOp op);
 
-/// Makes an `exec.step` and the plans of its phases, without graphs. A plan's
-/// name must be that of no other in the module; plans without one are called
-/// after the step. An error says what breaks a constraint of exec.
+/// Makes an `exec.step` and the plans of its phases, without graphs. No other
+/// plan in the module may have the name of one of these plans; plans without a
+/// name are called after the step. An error names the constraint of exec that
+/// is violated.
 FailureOr<StepOp> importStep(ModuleOp module, Location location, StringRef name,
                              const ::dyna::plan::StepPlan &step);
 
-/// The plans of the phases, in order.
+/// Returns the plans of the phases, in order.
 SmallVector<PlanOp> plansOf(StepOp op);
-/// The step that says the same; constraints must hold.
+/// Returns the equivalent step; the op's constraints must hold.
 ::dyna::plan::StepPlan exportStep(StepOp op);
-/// The phase that a plan is of; null if it stands alone.
+/// Returns the phase that contains a plan; null if the plan stands alone.
 PhaseOp findPhase(PlanOp op);
 
 } // namespace mlir::exec

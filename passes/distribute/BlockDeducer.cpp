@@ -1,4 +1,4 @@
-//===- BlockDeducer.cpp - Layouts of all values of one block --------------===//
+//===- BlockDeducer.cpp - Deduces the layouts of one block ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

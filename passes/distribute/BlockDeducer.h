@@ -1,4 +1,4 @@
-//===- BlockDeducer.h - Layouts of all values of one block ------*- C++ -*-===//
+//===- BlockDeducer.h - Deduces the layouts of one block --------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -10,37 +10,41 @@
 
 namespace mlir::dyna {
 
-/// Walks a block forward, chooses a split for every op (Splits.h), inserts the
-/// reshards that its operands need and writes the layouts of its results on it.
-/// A value that has been resharded once exists in several layouts, and later
-/// uses take the nearest.
+/// Walks a block forward. For every op it chooses a split (Splits.h), inserts
+/// the reshards of its operands, and records the layouts of its results on it.
+/// A value that was resharded exists in several layouts; later uses take the
+/// nearest.
 class BlockDeducer {
 public:
-  /// `tokens`: over what activations between layers are split, if at all.
+  /// `tokens`: the axes over which activations between layers are split, if
+  /// any.
   BlockDeducer(Block &block, dist::MeshAttr meshAttr,
                const ::dyna::AxisParts &tokens)
       : block(block), meshAttr(meshAttr), mesh(meshAttr.getMesh()),
         tokens(tokens) {}
 
-  /// Before `run`. Fixed values are never resharded; of an accumulator it may
-  /// be left open over what it is partial.
+  /// Sets the layout of an argument; call this before `run`. Fixed values are
+  /// never resharded. An accumulator may leave open over which axes it is
+  /// partial.
   void setArgument(BlockArgument argument, const ::dyna::Layout &layout,
                    bool isFixed = false, bool takesAnyPartial = false);
-  /// All ops but the terminator.
+  /// Visits all ops but the terminator.
   LogicalResult run();
 
-  /// The layout that a value was computed in.
+  /// Returns the layout that a value was computed in.
   const ::dyna::Layout &layoutOf(Value value) {
     return infos[value].layouts[0];
   }
-  /// The layout of a value that the terminator now uses.
+  /// Returns the layout of a value that the terminator now uses.
   const ::dyna::Layout &layoutOfVersion(Value version);
 
-  /// Make an operand of the terminator have a layout ...
+  /// Reshards an operand of the terminator to `wanted`, from its cheapest
+  /// version.
   LogicalResult bring(OpOperand &use, const ::dyna::Layout &wanted);
-  /// ... take a version that is no sum, if there is one ...
+  /// Uses a version of the operand that is not partial, if there is one.
   void preferWhole(OpOperand &use);
-  /// ... or make one, as cheaply as possible.
+  /// Does the same, and makes such a version at the lowest cost if there is
+  /// none.
   LogicalResult settle(OpOperand &use);
 
 private:

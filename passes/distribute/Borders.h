@@ -1,4 +1,4 @@
-//===- Borders.h - What local functions take and give -----------*- C++ -*-===//
+//===- Borders.h - Layouts of the arguments and results of local functions ===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -11,13 +11,14 @@
 
 namespace mlir::dyna {
 
-/// Whether a role is one of the optimizer's: it sees what the plan has reduced,
-/// element by element.
+/// Returns true for a role of the optimizer. It works element by element on
+/// gradients that the plan has already reduced.
 bool isOptimizer(Role role);
-/// Whether values there are numbered by the functions that give and take them.
+/// Returns true if values in this memory are saved values, which functions of a
+/// layer number in order.
 bool isSaved(Memory memory);
 
-/// What the functions of one layer at one tensor degree share.
+/// State that the functions of one layer at one tensor degree share.
 struct LocalLayer {
   LayerOp local, logical;
   dist::MeshAttr meshAttr;
@@ -25,23 +26,27 @@ struct LocalLayer {
   ::dyna::AxisParts tokens; ///< over which activations are split at borders
   std::vector<::dyna::Layout> parameters, gradients;
 
-  /// Found on the way. Saved values, by tier, in the order of forward (of
-  /// backward_input for the deferred ones), which is visited before those that
-  /// take them; gradients that some function adds to.
+  /// Both are found during the walk. `saved` has the layouts of saved values by
+  /// tier, in the order of forward (of backward_input for deferred values).
+  /// These functions are visited before those that read the values. `isAddedTo`
+  /// marks the gradients that some function adds to.
   std::map<Memory, std::vector<::dyna::Layout>> saved;
   std::vector<bool> isAddedTo;
 };
 
-/// The layouts that arguments and results of a local function must have.
+/// Computes the layouts that arguments and results of a local function must
+/// have.
 class Borders {
 public:
   Borders(LocalLayer &layer, FunctionOpInterface function)
       : layer(layer), function(function) {}
 
-  /// In order of the arguments; nothing for one that cannot be there.
+  /// Call in order of the arguments; returns nothing for an impossible
+  /// argument.
   std::optional<::dyna::Layout> ofArgument(unsigned index);
-  /// In order of the results. `found` is what the function gives: of a saved
-  /// value that nobody has seen before it is the layout from then on.
+  /// Call in order of the results. `found` is the layout that the function
+  /// returns. It becomes the layout of a saved value that no function has
+  /// returned before.
   std::optional<::dyna::Layout> ofResult(unsigned index,
                                          const ::dyna::Layout &found);
 

@@ -1,4 +1,4 @@
-//===- Expressions.cpp - What a value is, whatever computes it ------------===//
+//===- Expressions.cpp - Numbers values by what they compute --------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

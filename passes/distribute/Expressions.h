@@ -1,16 +1,16 @@
-//===- Expressions.h - What a value is, whatever computes it ----*- C++ -*-===//
+//===- Expressions.h - Numbers values by what they compute ------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Numbers the values of a logical body, so that a local body can be held
-// against it op by op: equal ops on equal values have equal numbers, in
-// whatever order they stand. What phases write in two ways is one here:
+// Numbers the values of a logical body, so that a local body can be compared
+// with it op by op. Equal ops on equal values have equal numbers, in any order
+// of the ops. Forms that phases write in two ways are one expression here:
 //
 //     linear x, w, b                      bias (linear x, w), b
 //     linear_grad_input dy, w add z       add (linear_grad_input dy, w), z
 //     add x, y                            add y, x
 //
-// and sweeps are the ops that they hold.
+// Sweeps count as the ops that they contain.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,19 +26,20 @@ namespace mlir::dyna {
 
 class Expressions {
 public:
-  /// The values of all arguments and ops of a body without exchanges.
+  /// Numbers the values of all arguments and ops of a body without exchanges.
   explicit Expressions(Block &body);
 
-  /// The number of a value of the body.
+  /// Returns the number of a value of the body.
   int numberOf(Value value) const { return numbers.lookup(value); }
   Type typeOf(int number) const { return types[number]; }
 
-  /// The number of the first result of an op with these attributes on these
-  /// operands; the other results follow. Nothing if the body has no such op.
+  /// Returns the number of the first result of an op with these attributes on
+  /// these operands; the other results follow. Returns nothing if the body has
+  /// no such op.
   std::optional<int> find(Operation *op, DictionaryAttr attributes,
                           ArrayRef<int> operands) const;
-  /// The attributes of an op of that name on these operands; null if there is
-  /// none.
+  /// Returns the attributes of an op of that name on these operands; null if
+  /// there is none.
   DictionaryAttr attributesOn(Operation *op, ArrayRef<int> operands) const;
 
 private:
@@ -48,14 +49,14 @@ private:
   void visit(Operation *op);
 
   std::map<Key, int> firstResults;
-  /// The same without attributes.
+  /// Attributes by the keys without attributes.
   std::map<Key, DictionaryAttr> attributesOfOps;
   llvm::DenseMap<Value, int> numbers;
   SmallVector<Type> types;
 };
 
-/// The attributes that say what an op computes: not where its results lie, nor
-/// those of dialects that are not ours.
+/// Returns the attributes that say what an op computes. Places of its results
+/// and attributes of other dialects are left out.
 NamedAttrList meaningOf(Operation *op);
 
 } // namespace mlir::dyna

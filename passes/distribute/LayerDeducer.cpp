@@ -1,4 +1,4 @@
-//===- LayerDeducer.cpp - Layouts of a layer's functions ------------------===//
+//===- LayerDeducer.cpp - Deduces the layouts of a layer's functions ------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,12 +1,12 @@
-//===- LayerDeducer.h - Layouts of a layer's functions ----------*- C++ -*-===//
+//===- LayerDeducer.h - Deduces the layouts of a layer's functions --------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The functions of one layer at one tensor degree share what lies between them:
-// parameters and their gradients, activations at the layer's borders, saved
-// values. Borders and parameters are given; a saved value has the layout in
-// which forward has it, and backward takes it as it is; over what a gradient is
-// partial is said by the first function that adds to it.
+// The functions of one layer at one tensor degree share values: parameters and
+// their gradients, activations at the layer's borders, saved values. Parameters
+// and borders have given layouts. A saved value keeps the layout that it has in
+// forward, and backward reads it as it is. The first function that adds to a
+// gradient decides over which axes the gradient is partial.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,14 +28,16 @@ public:
         parameters(std::move(parameters)),
         gradientPartials(this->parameters.size()) {}
 
-  /// The layer's own body, which evaluates.
+  /// Deduces the layer's own body, which evaluates.
   LogicalResult deduce(LayerOp layer);
-  /// In this order: forward, backward, backward_input, then all others.
+  /// Deduces one function. Order: forward, backward, backward_input, then all
+  /// others.
   LogicalResult deduce(FunctionOp function);
-  /// The function that takes what backward_input defers; before that.
+  /// Sets the function that reads what backward_input defers; call this before
+  /// that one is deduced.
   void setBackwardWeight(FunctionOp function) { backwardWeight = function; }
 
-  /// Of the gradients of the parameters, after all functions.
+  /// Returns the layouts of the parameters' gradients, after all functions.
   ArrayAttr getGradients() const;
 
 private:

@@ -1,4 +1,4 @@
-//===- LayoutRules.cpp - The factor rules of dyna ops ---------------------===//
+//===- LayoutRules.cpp - Registers the factor rules of dyna ops -----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

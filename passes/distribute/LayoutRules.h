@@ -1,4 +1,4 @@
-//===- LayoutRules.h - The factor rules of dyna ops -------------*- C++ -*-===//
+//===- LayoutRules.h - Registers the factor rules of dyna ops ---*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -12,11 +12,11 @@ namespace mlir::dyna {
 /// Gives every compute op of dyna its dist::LayoutRuleOpInterface.
 void registerLayoutRules(DialectRegistry &registry);
 
-/// The rule of an op, or a diagnostic that it has none.
+/// Returns the rule of an op; reports an op without one.
 FailureOr<dist::FactorRule> getLayoutRule(Operation *op);
 
-/// "[t, k] [n, k] -> [t, n] linear in {0}", for reading. A factor that is never
-/// split carries a `!`.
+/// Returns "[t, k] [n, k] -> [t, n] linear in {0}", for people. A `!` marks a
+/// factor that is never split.
 std::string describeRule(const dist::FactorRule &rule);
 
 } // namespace mlir::dyna

@@ -1,4 +1,4 @@
-//===- LocalTypes.cpp - Types and groups of one rank ----------------------===//
+//===- LocalTypes.cpp - Makes the types and groups of one rank ------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- LocalTypes.h - Types and groups of one rank --------------*- C++ -*-===//
+//===- LocalTypes.h - Makes the types and groups of one rank ----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -10,20 +10,20 @@
 
 namespace mlir::dyna {
 
-/// What every rank holds of a tensor: a part of a known size is that of the
-/// first rank, the largest; ranks that have less leave the rest alone.
+/// Returns the type of a tensor's part on every rank. A part of a known size
+/// has the size of the first rank's, the largest; ranks with a smaller part
+/// leave the rest unused.
 RankedTensorType localType(RankedTensorType type, const ::dyna::Layout &layout);
 
-/// The groups of a module: whole axes have fixed indices, factors are listed
-/// in its attribute `dist.groups` in the order in which they were first asked
-/// for.
+/// The groups of a module. Whole axes have fixed indices. Factors are listed in
+/// the module's attribute `dist.groups`, in the order of their first use.
 class GroupTable {
 public:
   explicit GroupTable(ModuleOp module) : module(module) {}
 
-  /// Adds the group if it is new.
+  /// Returns the group over these parts, and adds it if it is new.
   dist::GroupAttr getGroup(dist::MeshAttr mesh, const ::dyna::AxisParts &parts);
-  /// The group over these parts; null if it is none of the module's.
+  /// Returns the group over these parts; null if the module has none.
   dist::GroupAttr find(dist::MeshAttr mesh, const ::dyna::AxisParts &parts);
 
 private:

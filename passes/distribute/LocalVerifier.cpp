@@ -1,4 +1,4 @@
-//===- LocalVerifier.cpp - A local function against its whole -------------===//
+//===- LocalVerifier.cpp - Verifies local functions -----------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,19 +1,21 @@
-//===- LocalVerifier.h - A local function against its whole -----*- C++ -*-===//
+//===- LocalVerifier.h - Verifies a local function against the logical one ===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // A local function is right if every value in it is a known value of the
-// logical function in a known layout. Both are followed from the arguments:
+// logical function in a known layout. The verifier follows both from the
+// arguments:
 //
 //     %0 = dyna.linear %h, %w     [24, 24] of [48, 24]   [[], []] partial [tp]
 //     %1 = dist.all_reduce %0     the same value         [[], []]
 //     %2 = dyna.gelu %1           gelu of that value     [[], []]
 //
-// An op stands for the logical op of its name and attributes on the values that
-// its operands stand for (Expressions.h); a collective for its operand. Layouts
-// follow from the layer's own: those of its parameters, of the gradients of
-// those, and of the activations at its borders. Nothing else is believed: each
-// attribute of the local function has a value that follows, and is compared.
+// An op stands for the logical op of its name and attributes, on the values
+// that its operands stand for (Expressions.h). A collective stands for its
+// operand. Layouts follow from the layer's own: those of its parameters, of
+// their gradients, and of the activations at its borders. Nothing else is
+// trusted. Each attribute of the local function has one correct value, which
+// the verifier compares.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +30,7 @@
 
 namespace mlir::dyna {
 
-/// The groups of a module, and which of them something needs.
+/// The groups of a module, and the subset that some op needs.
 struct NeededGroups {
   GroupTable table;
   llvm::DenseSet<Attribute> needed;
@@ -52,7 +54,7 @@ public:
   LogicalResult run();
 
 private:
-  /// What a value is, and where it lies.
+  /// The logical value that a local value stands for, and its layout.
   struct Meaning {
     int number = 0;
     ::dyna::Layout layout;
@@ -88,7 +90,7 @@ private:
   Borders borders;
   Expressions expressions;
   llvm::DenseMap<Value, Meaning> meanings;
-  /// Accumulators: the parameter whose gradient it is.
+  /// Accumulators, each with the parameter whose gradient it is.
   llvm::DenseMap<Value, int64_t> gradientOf;
 };
 

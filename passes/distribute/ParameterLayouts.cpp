@@ -1,4 +1,4 @@
-//===- ParameterLayouts.cpp - How a layer's parameters are split ----------===//
+//===- ParameterLayouts.cpp - Chooses how a layer's parameters are split --===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

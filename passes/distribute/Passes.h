@@ -1,4 +1,4 @@
-//===- Passes.h - The distribute phase --------------------------*- C++ -*-===//
+//===- Passes.h - Declares the passes of the distribute phase ---*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@ namespace mlir::dyna {
 #define GEN_PASS_DECL
 #include "passes/distribute/Passes.h.inc"
 
-/// What `dyna-verify-local` checks, for passes that promise it.
+/// Checks what `dyna-verify-local` checks, for passes that guarantee it.
 LogicalResult verifyLocal(ModuleOp module);
 
 /// Defines `registerDistributePasses`.

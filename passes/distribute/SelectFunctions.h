@@ -1,11 +1,11 @@
-//===- SelectFunctions.h - A layer and a role by their names ----*- C++ -*-===//
+//===- SelectFunctions.h - Selects functions by layer and role --*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A layer's functions are called `layer.role`, its forms at tensor degrees
-// `layer.tp2` and `layer.tp2.sp`, their functions `layer.tp2.role`, and what
-// code generation makes of a function `layer.role.rows0`: names say what
-// belongs to what in every phase.
+// Names show what belongs together in every phase. A layer's functions are
+// called `layer.role`. Its forms at tensor degrees are `layer.tp2` and
+// `layer.tp2.sp`, and their functions `layer.tp2.role`. Code generation makes
+// `layer.role.rows0` from a function.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,12 +21,12 @@ struct Selection {
   std::string role;  ///< empty: all
 
   bool isAll() const { return layer.empty() && role.empty(); }
-  /// Whether a layer or function of this name is meant. With a role no layer
-  /// is.
+  /// Returns true if the selection includes a layer or function of this name. A
+  /// selection with a role includes no layers.
   bool has(StringRef name) const;
 };
 
-/// An error that lists what there is, unless the module has what is selected.
+/// Fails if the selection is empty, and lists the names that exist.
 LogicalResult checkSelection(ModuleOp module, const Selection &selection);
 
 } // namespace mlir::dyna

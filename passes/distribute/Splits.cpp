@@ -1,4 +1,4 @@
-//===- Splits.cpp - Which split of an op costs least ----------------------===//
+//===- Splits.cpp - Finds the cheapest split of an op ---------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

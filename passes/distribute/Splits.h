@@ -1,13 +1,14 @@
-//===- Splits.h - Which split of an op costs least --------------*- C++ -*-===//
+//===- Splits.h - Finds the cheapest split of an op -------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The decision of deduce-layouts for one op, on plain data. An op's factor rule
-// (dialects/dist/FactorRule.h) turns a split of its factors into the layouts
-// that operands must have and results get. Candidates are the splits that the
-// operands have already, factor by factor: none is invented. The one whose
-// operands are cheapest to bring in place wins: by bytes sent, then by steps,
-// then by fewer partial results, then by less work for each rank.
+// This is the decision of deduce-layouts for one op, on plain data. An op's
+// factor rule (dialects/dist/FactorRule.h) turns a split of its factors into
+// the layouts that operands must have and results get. Candidates are the
+// splits that the operands already have, factor by factor; no other split is
+// tried. The split with the lowest cost of resharding the operands wins. Costs
+// compare bytes sent, then steps, then the number of partial results, then the
+// work of a rank.
 //
 // Example, linear under tensor parallelism with activations split over tokens:
 //     x [[tp], []]   w [[tp], []] (a parameter: fixed)
@@ -25,18 +26,18 @@
 namespace mlir::dyna {
 
 struct OperandState {
-  /// The layouts in which the value exists; empty for what is no tensor.
+  /// Layouts in which the value exists; empty for a value that is no tensor.
   std::vector<::dyna::Layout> versions;
   ::dyna::Shape shape;
   int64_t elementBytes = 0;
   /// A parameter or accumulator: never resharded.
   bool isFixed = false;
-  /// An accumulator over whose partial parts nothing is known yet.
+  /// An accumulator whose partial axes are not known yet.
   bool takesAnyPartial = false;
 };
 
 struct SplitChoice {
-  /// By operand: the layout wanted and the version to make it from.
+  /// For each operand: the wanted layout, and the version to make it from.
   std::vector<::dyna::Layout> operands;
   std::vector<int> sources;
   std::vector<::dyna::Layout> results;
@@ -44,24 +45,25 @@ struct SplitChoice {
   int64_t steps = 0;
 };
 
-/// A number of tokens that every usual degree divides, for comparing bytes.
+/// A number of tokens that every usual degree divides, used to compare bytes.
 constexpr int64_t kNominalTokens = 720720;
 
-/// `tokens`: parts over which a factor `t` may be split although no operand is.
+/// Chooses a split. `tokens` are parts over which a factor `t` may be split
+/// although no operand is.
 ::dyna::StatusOr<SplitChoice>
 chooseSplit(const ::dyna::Mesh &mesh, const dist::FactorRule &rule,
             const std::vector<OperandState> &operands,
             const ::dyna::AxisParts &tokens);
 
-/// The layouts of the results of an op whose operands are as they are. Fails,
-/// with the operand's number, if they do not fit each other. Sizes of factors
-/// are not looked at: the op may be that of one rank.
+/// Returns the layouts of the results of an op whose operands stay as they are.
+/// Fails, with the operand's number, if they do not fit together. Sizes of
+/// factors are not checked: the op may be that of one rank.
 ::dyna::StatusOr<std::vector<::dyna::Layout>>
 inferResults(const ::dyna::Mesh &mesh, const dist::FactorRule &rule,
              const std::vector<::dyna::Layout> &operands,
              const ::dyna::AxisParts &tokens);
 
-/// Bytes that one rank sends to get a tensor from one layout to another.
+/// Cost of resharding a tensor: the bytes that one rank sends, and the steps.
 struct ReshardCost {
   int64_t bytes = 0, steps = 0;
   bool operator<(const ReshardCost &other) const {

@@ -1,4 +1,4 @@
-//===- TensorDegree.cpp - What a strategy asks of the compiler ------------===//
+//===- TensorDegree.cpp - Finds the tensor degrees of strategies ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

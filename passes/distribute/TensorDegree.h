@@ -1,4 +1,4 @@
-//===- TensorDegree.h - What a strategy asks of the compiler ----*- C++ -*-===//
+//===- TensorDegree.h - Finds the tensor degrees of strategies --*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -10,27 +10,27 @@
 
 namespace mlir::dyna {
 
-/// Layer functions are compiled for a tensor degree; the rest of a strategy is
+/// The part of a strategy that layer functions are compiled for. The rest is
 /// data at run time.
 struct TensorDegree {
   int64_t tp = 1;
   /// Activations between layers are split over tokens.
   bool sequence = false;
 
-  /// "", ".tp2" or ".tp2.sp": what names of layers end in.
+  /// Returns the suffix of layer names: "", ".tp2" or ".tp2.sp".
   std::string suffix() const;
-  /// The axis tp alone.
+  /// Returns a mesh with the axis tp alone.
   ::dyna::Mesh mesh() const;
   bool operator==(const TensorDegree &other) const {
     return tp == other.tp && sequence == other.sequence;
   }
 };
 
-/// One strategy, or several separated by `;`.
+/// Parses one strategy, or several separated by `;`.
 ::dyna::StatusOr<std::vector<::dyna::Strategy>>
 strategiesOf(const std::string &text);
 
-/// The degrees of strategies without tp=1, each once.
+/// Returns the degrees of strategies without tp=1, each once.
 std::vector<TensorDegree>
 tensorDegreesOf(const std::vector<::dyna::Strategy> &strategies);
 

@@ -1,4 +1,4 @@
-//===- Epilogues.cpp - What a product's library does behind it ------------===//
+//===- Epilogues.cpp - Finds epilogues that libraries can compute ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- FusionGraph.cpp - The ops that may become sweeps -------------------===//
+//===- FusionGraph.cpp - Describes the ops that may become sweeps ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- FusionGraph.h - The ops that may become sweeps -----------*- C++ -*-===//
+//===- FusionGraph.h - Describes the ops that may become sweeps -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- KeyStore.cpp - Columns of attentions in the store of a bundle ------===//
+//===- KeyStore.cpp - Assigns columns of key stores to attentions ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- KeyStore.h - Columns of attentions in the store of a bundle --------===//
+//===- KeyStore.h - Assigns columns of key stores to attentions -----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- MemoryPlan.cpp - Lifetimes and places of a layer function ----------===//
+//===- MemoryPlan.cpp - Plans lifetimes and places of values --------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,15 +1,16 @@
-//===- MemoryPlan.h - Lifetimes and places of a layer function -*- C++ -*-===//
+//===- MemoryPlan.h - Plans lifetimes and places of values ------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The decision behind `dyna-plan-memory`: nothing here changes the IR.
+// The decision behind `dyna-plan-memory`. Nothing here changes the IR.
 //
 // Time counts the ops of a function. A value lives from the op that makes it to
-// the last that reads it, both included, so that an op's results never lie on
-// its operands; a product with a sweep in its epilogue reads as long as that
-// runs. The exceptions are values that share a place: an accumulator and what
-// it becomes, an operand that a sweep replaces, all that is returned to one
-// place.
+// the last op that reads it, both included. So an op's results never share
+// memory with its operands. A product with a sweep in its epilogue reads until
+// the sweep ends.
+//
+// Three kinds of values share a place on purpose: an accumulator with its new
+// value, an operand that a sweep replaces, and values returned to one place.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,15 +31,15 @@ struct FunctionPlan {
   SmallVector<PlaceAttr> results;
   llvm::MapVector<Operation *, SmallVector<PlaceAttr>> places;
   LinearBytes workspace;
-  /// The most bytes of workspace ever alive at once.
+  /// Largest number of workspace bytes that are alive at once.
   LinearBytes lowerBound;
 };
 
-/// Emits an error if an accumulator cannot be added to in place.
+/// Plans one function. Reports an accumulator that cannot be added to in place.
 FailureOr<FunctionPlan> planFunction(FunctionOp function,
                                      const TierPlan &tiers);
 
-/// The functions of a module by layer, in the order in which they stand.
+/// Returns the functions of a module by layer, in their order.
 llvm::MapVector<StringAttr, SmallVector<FunctionOp>>
 functionsByLayer(Operation *module);
 

@@ -1,4 +1,4 @@
-//===- OpScratch.cpp - Bytes of tensors, and scratch that ops need ----------===//
+//===- OpScratch.cpp - Computes bytes of tensors and scratch of ops -------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

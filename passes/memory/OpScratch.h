@@ -1,10 +1,11 @@
-//===- OpScratch.h - Bytes of tensors, and scratch that ops need -*- C++ -*-===//
+//===- OpScratch.h - Computes bytes of tensors and scratch of ops ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What planning and code generation must agree about: how many bytes a tensor
-// has, and how many bytes of workspace an op needs beside its results. An op
-// with scratch has one more place than results, the last, where it begins.
+// Planning and code generation must agree on two sizes. One is the bytes of a
+// tensor. The other is the bytes of workspace that an op needs beside its
+// results. An op with scratch has one more place than results; the last place
+// is the scratch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,24 +19,25 @@ namespace mlir::dyna {
 
 using ::dyna::LinearBytes;
 
-/// The bytes of a tensor; rounded up to DYNA_BLOCK_ALIGNMENT if it is static.
-/// A dynamic first dimension counts query tokens.
+/// Returns the bytes of a tensor, rounded up to DYNA_BLOCK_ALIGNMENT if it is
+/// static. A dynamic first dimension counts query tokens.
 LinearBytes bytesOf(Type type);
 
-/// What values take that lie side by side in rows of `stride` bytes, from what
-/// one of them takes alone in rows of `rowBytes`.
+/// Returns the bytes of values that lie side by side in rows of `stride` bytes.
+/// `alone` are the bytes of one of them in rows of `rowBytes`.
 LinearBytes stridedBytes(const LinearBytes &alone, int64_t rowBytes,
                          int64_t stride);
 
-/// The bytes of workspace that an op needs beside its results, if any:
-/// - attention_grad, linear_cross_entropy, linear_cross_entropy_train: what the
-///   runtime's kernels ask for (runtime/abi/Kernels.h);
-/// - rows: for each vector that the sweep adds to, in the order of the results,
-///   the target's partial sums of its width, each such block aligned;
+/// Returns the bytes of workspace that an op needs beside its results, if any:
+/// - attention_grad, linear_cross_entropy, linear_cross_entropy_train: the
+///   scratch of the runtime's kernels (runtime/abi/Kernels.h);
+/// - rows: the target's partial sums of each vector that the sweep adds to, in
+///   the order of the results, each block aligned;
 /// - embedding_grad, positions_grad: links from row to row, under bf16;
 /// - sum_squares: DYNA_MAX_CHUNKS partial sums of 8 bytes.
-/// An op that is left out has no place for scratch, for which its lowering
-/// asks: it does not compile.
+///
+/// An op that is missing here has no place for scratch. If its lowering asks
+/// for one, it does not compile.
 std::optional<LinearBytes> scratchOf(Operation *op);
 
 } // namespace mlir::dyna

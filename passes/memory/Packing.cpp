@@ -1,4 +1,4 @@
-//===- Packing.cpp - Intervals in time packed into memory -*- C++ -*-===//
+//===- Packing.cpp - Packs blocks with lifetimes into memory --------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

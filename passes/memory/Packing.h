@@ -1,17 +1,18 @@
-//===- Packing.h - Intervals in time packed into memory -*- C++ -*-===//
+//===- Packing.h - Packs blocks with lifetimes into memory ------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Given blocks, each with a size and a span of time in which it is alive, find
-// offsets such that blocks alive at one moment do not overlap, with a small
-// highest end. (Dynamic storage allocation: NP-hard in general.)
+// Input: blocks, each with a size and a span of time in which it is alive.
+// Output: offsets such that blocks that are alive together do not overlap, with
+// a highest end that is as low as possible. (Dynamic storage allocation:
+// NP-hard in general.)
 //
-//   time ->   0   1   2   3
-//   a (4)     =======            a at 0, b at 4, c at 0: size 6,
-//   b (2)         =======        which is the most ever alive: optimal
-//   c (4)             ===
+//     time ->   0   1   2   3
+//     a (4)     =======            a at 0, b at 4, c at 0: size 6,
+//     b (2)         =======        which is the most ever alive: optimal
+//     c (4)             ===
 //
-// Plain C++ so that it can be tested without IR.
+// This is plain C++, so that it can be tested without IR.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +29,8 @@ struct PackItem {
   int64_t begin = 0;
   int64_t end = 0;
   int64_t size = 0;
-  /// Must lie above everything that is alive with it: it is the beginning of a
-  /// block that also has bytes of another kind, which follow it. Two such
+  /// The item must lie above everything that is alive with it. It is the
+  /// beginning of a block that continues with bytes of another kind. Two such
   /// blocks are never alive together.
   bool onTop = false;
 };
@@ -39,15 +40,20 @@ struct Packing {
   int64_t size = 0;             ///< the highest end
 };
 
-/// The most bytes alive at one moment: no packing is smaller. O(n log n).
+/// Returns the most bytes alive at one moment, a lower bound of any packing.
+/// O(n log n).
 int64_t maxLive(const std::vector<PackItem> &items);
 
-/// Packs by best fit, largest first. If that misses the lower bound, looks on:
-/// up to 7 items all orders of placing them, which finds the optimum; beyond,
-/// moves blocks that stand at the top to the front of the order, at most 200
-/// times, and less often of so many blocks that an order takes long. Always the
-/// same result for the same items. An order takes time n log n, times how many
-/// blocks are alive together.
+/// Packs by best fit, largest first. If the result misses the lower bound, the
+/// search goes on:
+///
+/// - Up to 7 items it tries all orders, which finds the optimum.
+/// - With more items it moves the blocks at the top to the front of the order.
+///   It does so at most 200 times, and less often if there are so many blocks
+///   that an order takes long.
+///
+/// The result is the same each time. An order takes O(n log n), times the
+/// number of blocks that are alive together.
 Packing packItems(const std::vector<PackItem> &items);
 
 } // namespace mlir::dyna

@@ -1,4 +1,4 @@
-//===- Passes.h - The memory phase -*- C++ -*-===//
+//===- Passes.h - Declares the passes of the memory phase -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ namespace mlir::dyna {
 #define GEN_PASS_REGISTRATION
 #include "passes/memory/Passes.h.inc"
 
-/// What `dyna-verify-memory` runs.
+/// Checks what `dyna-verify-memory` checks.
 LogicalResult verifyMemory(ModuleOp module);
 
 } // namespace mlir::dyna

@@ -1,4 +1,4 @@
-//===- ProductRuns.cpp - Products that run as one -------------------------===//
+//===- ProductRuns.cpp - Finds products that can run as one ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- RowGroups.cpp - Which row-wise ops share a sweep -*- C++ -*-===//
+//===- RowGroups.cpp - Decides which row-wise ops share a sweep -----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

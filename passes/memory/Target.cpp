@@ -1,4 +1,4 @@
-//===- Target.cpp - What planning knows of a target -----------------------===//
+//===- Target.cpp - States the properties of a target for planning --------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

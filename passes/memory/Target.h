@@ -1,10 +1,10 @@
-//===- Target.h - What planning knows of a target ---------------*- C++ -*-===//
+//===- Target.h - States the properties of a target for planning ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // Fusion, memory planning and code generation agree on these numbers because
-// all of them ask the module for its target (`dyna.target`). Only what really
-// differs stands here; everything else is planned alike.
+// all of them ask the module for its target (`dyna.target`). Only real
+// differences stand here; everything else is planned alike.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,35 +17,36 @@
 namespace mlir::dyna {
 
 struct Target {
-  /// What a product takes along: rows of its result that are still at hand when
-  /// they are made, so that reading them is free.
+  /// Kinds of epilogues. An epilogue reads rows of a product's result when they
+  /// are made, so that reading them is free.
   enum class Epilogues {
-    /// Any sweep over the rows of its result, as code that the product calls.
+    /// Any sweep over the rows of the result, as code that the product calls.
     AnySweep,
-    /// What the product's library can be told (Epilogues.h).
+    /// Only epilogues that the product's library supports (Epilogues.h).
     Described
   };
 
   TargetName name;
   Epilogues epilogues;
-  /// Rows of partial sums that a sweep has for each vector it adds to: at most
-  /// so many groups of rows are added up apart.
+  /// Rows of partial sums that a sweep has for each vector it adds to. It is
+  /// the largest number of groups of rows that are added up separately.
   int64_t partialSums;
   /// Rows of the head whose logits exist at one time.
   int64_t headChunkRows;
-  /// Whether bf16 heads may have bf16 logits, which become their gradient in place.
+  /// True if bf16 heads may have bf16 logits, which become their gradient in
+  /// place.
   bool narrowLogits;
-  /// Whether the sums of squares of a function are taken at one time, so that the
-  /// scratch memory of each is there while all are.
+  /// True if all sums of squares of a function are computed together, so that
+  /// all their scratch memory exists at the same time.
   bool sumsAtOnce;
-  /// DYNA_BATCH_*: the tables of a micro-batch that its code reads where it has
-  /// ops for them.
+  /// Bits DYNA_BATCH_*: the tables of a micro-batch that the target's code can
+  /// read.
   uint32_t batchTables;
-  /// Elements of a head of attention, at most; 0: any number.
+  /// Largest number of elements of a head of attention; 0: no limit.
   int64_t headDim;
 
-  /// Whether a head of this type has such logits: where each rank has a part of the
-  /// vocabulary (`shard`) none does.
+  /// Returns true if a head of this type has bf16 logits. It does not if ranks
+  /// share the vocabulary (`shard`).
   bool hasNarrowLogits(Type element, ShardAttr shard) const {
     return narrowLogits && element.isBF16() && !shard;
   }
@@ -53,13 +54,13 @@ struct Target {
   static const Target &get(TargetName name);
 };
 
-/// The target that the module around `op`, or `op` itself, is planned for.
+/// Returns the target that `op`, or the module around it, is planned for.
 const Target &targetOf(Operation *op);
 
-/// An error where the module has an op that the target's kernels do not take.
+/// Fails if the module has an op that the target's kernels do not support.
 LogicalResult checkLimits(ModuleOp module, const Target &target);
 
-/// An error that says what to run, unless the module is planned for `name`.
+/// Fails unless the module is planned for `name`, and says what to run.
 LogicalResult requireTarget(ModuleOp module, TargetName name);
 
 } // namespace mlir::dyna

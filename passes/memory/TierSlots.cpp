@@ -1,4 +1,4 @@
-//===- TierSlots.cpp - Places of values in the tiers of a layer -----------===//
+//===- TierSlots.cpp - Assigns places in the tiers of a layer -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,9 +1,9 @@
-//===- TierSlots.h - Places of values in the tiers of a layer ---*- C++ -*-===//
+//===- TierSlots.h - Assigns places in the tiers of a layer -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What crosses between the functions of a layer lies in tiers: every value at
-// one place, whichever function asks.
+// Values that cross between the functions of a layer lie in tiers. A value has
+// the same place for all functions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,14 +23,15 @@ struct TierPlan {
     FunctionOp firstSeen;
     LinearBytes bytes;
     LinearBytes offset;
-    /// Of its place, where it lies side by side with others.
+    /// Column and stride of the place, if it lies side by side with others.
     int64_t column = 0, stride = 0;
   };
   using Key = std::pair<Memory, int64_t>;
-  /// By the number of the value in its tier: the place's index, where a
-  /// function's places have different ones, else its rank among them.
+  /// Slots by the number of the value in its tier. The number is the place's
+  /// index if a function's places have different indices, else its rank among
+  /// them.
   std::map<Key, Slot> slots;
-  /// Slots that lie side by side, in order; each in one list at most.
+  /// Slots that lie side by side, in order; each is in at most one list.
   SmallVector<SmallVector<Key>> joints;
   /// saved_input, products, elementwise, deferred.
   LinearBytes sizes[4];
@@ -40,19 +41,19 @@ constexpr Memory tierMemories[4] = {Memory::SavedInput, Memory::Products,
                                     Memory::Elementwise, Memory::Deferred};
 bool isTier(Memory memory);
 
-/// Adds those of `values` that lie in tiers. An error if a function seen before
-/// has another type there.
+/// Adds the entries of `values` that lie in tiers. Fails if an earlier function
+/// has another type at the same slot.
 LogicalResult addSlots(FunctionOp function, ArrayAttr places, ValueRange values,
                        const TokenParts &parts, TierPlan &plan);
 
-/// Lays out the slots of every tier, those of a joint side by side.
+/// Lays out the slots of every tier; those of a joint lie side by side.
 void placeSlots(TierPlan &plan);
 
-/// The places of a function's arguments or results with the offsets that their
-/// tiers give them.
+/// Returns the places of a function's arguments or results with their offsets
+/// in the tiers.
 SmallVector<PlaceAttr> placesInTiers(ArrayAttr places, const TierPlan &plan);
 
-/// `place`, where its slot lies.
+/// Returns `place` at the position of its slot.
 PlaceAttr placeOf(PlaceAttr place, const TierPlan::Slot &slot);
 
 } // namespace mlir::dyna

@@ -1,4 +1,4 @@
-//===- TokenParts.cpp - Which tokens the rows of a value are -*- C++ -*-===//
+//===- TokenParts.cpp - Finds which tokens a rank has of a value ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,11 +1,11 @@
-//===- TokenParts.h - Which tokens the rows of a value are -*- C++ -*-===//
+//===- TokenParts.h - Finds which tokens a rank has of a value --*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// In a function of a tensor degree the rows of a token-major value are all
-// tokens of the micro-batch, or those of this rank where tokens are dealt to
-// the ranks of a group. Types do not tell (`tensor<?x96xf32>` is both): the
-// layouts of the function's arguments do, and from there on the ops.
+// In a function of a tensor degree, a token-major value has rows for all tokens
+// of the micro-batch. If a group's ranks share the tokens, it has rows for this
+// rank's alone. Types do not tell (`tensor<?x96xf32>` is both). The layouts of
+// the function's arguments do, and from there on the ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,20 +20,20 @@ namespace mlir::dyna {
 
 class TokenParts {
 public:
-  /// Of a layer or a layer function as it is now.
+  /// Analyses a layer or a layer function in its present form.
   explicit TokenParts(FunctionOpInterface function);
 
-  /// The group to whose ranks the tokens of a value are dealt; null if its rows
-  /// are all tokens, or no tokens at all.
+  /// Returns the group whose ranks share the tokens of a value; null if its
+  /// rows are all tokens, or no tokens at all.
   dist::GroupAttr of(Value value) const { return groups.lookup(value); }
-  /// The same for the rows that an op works on.
+  /// Returns the same for the rows that an op works on.
   dist::GroupAttr ofRows(Operation *op) const;
 
-  /// The bytes of a value. Of `ranks` ranks each holds at most
-  /// ceil(Tq / ranks) rows, which is never more than
-  /// ceil(DYNA_ROW_ALIGNMENT / ranks) of every DYNA_ROW_ALIGNMENT of rounded
-  /// Tq; so the bytes per token are those of a row times that fraction, rounded
-  /// up to what keeps offsets aligned (an even number).
+  /// Returns the bytes of a value. Each of `ranks` ranks has at most ceil(Tq /
+  /// ranks) rows. This is at most ceil(DYNA_ROW_ALIGNMENT / ranks) of every
+  /// DYNA_ROW_ALIGNMENT rows of rounded Tq. So the bytes per token are those of
+  /// a row times that fraction, rounded up to an even number, which keeps
+  /// offsets aligned.
   LinearBytes bytesOf(Value value) const;
 
 private:

@@ -1,4 +1,4 @@
-//===- UnitGraph.h - Ops that are merged into units -------------*- C++ -*-===//
+//===- UnitGraph.h - Merges ops into units without cycles -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -11,12 +11,12 @@
 
 namespace mlir::dyna {
 
-/// The units as nodes of a graph without cycles, kept in an order in which all
-/// edges point forward. Merging two units moves what stands between them
-/// (Pearce and Kelly 2006): either what follows from the earlier, behind both,
-/// or what leads to the later, in front of both. Paths are searched for from
-/// both ends, the cheaper first, and only between the two: a unit with very
-/// many uses costs no more than what it is compared with.
+/// The units as nodes of an acyclic graph, kept in an order in which all edges
+/// point forward. Merging two units moves units between them (Pearce and Kelly
+/// 2006). Either the successors of the earlier unit go behind both, or the
+/// predecessors of the later one go in front of both. Paths are searched from
+/// both ends, the cheaper first, and only between the two. So a unit with very
+/// many uses costs no more than the unit that it is compared with.
 class UnitGraph {
 public:
   UnitGraph(const FusionGraph &graph, int64_t &steps)
@@ -36,9 +36,10 @@ public:
   }
 
   int unitOfNode(int node) const { return unitOf[node]; }
-  /// The units from first to last.
+  /// Returns the units from first to last.
   std::vector<int> inOrder() const { return order.all(); }
-  /// How many consumers of the value are not in the unit of its producer.
+  /// Returns the number of consumers of the value outside of its producer's
+  /// unit.
   int outsideConsumers(int value) const { return outside[value]; }
 
   template <typename Visitor> void forEachSuccessor(int unit, Visitor visit) {
@@ -46,7 +47,7 @@ public:
     size_t kept = 0;
     for (size_t i = 0; i < values.size(); ++i) {
       int value = values[i];
-      // Merging has taken in its last consumer.
+      // Merging has already included the value's last consumer.
       if (outside[value] == 0) {
         uses[unit] -= usesOf(value);
         continue;
@@ -61,9 +62,10 @@ public:
     values.resize(kept);
   }
 
-  /// A unit through which a path leads from `from` to one of the goals, beside
-  /// the edges to them; -1 if there is none. Goals are not passed through. A
-  /// search that takes long ends with the answer that forbids more: some unit.
+  /// Returns a unit on a path from `from` to one of the goals, other than a
+  /// direct edge; -1 if there is none. Paths do not go through goals. If the
+  /// search takes long, it returns some unit: the answer that forbids the
+  /// merge.
   int findDetour(int from, int goalA, int goalB) {
     auto isGoal = [&](int unit) { return unit == goalA || unit == goalB; };
     int latest = order.isBefore(goalA, goalB) ? goalB : goalA;
@@ -95,14 +97,14 @@ public:
     return detour;
   }
 
-  /// Whether a path leads from one unit to the other.
+  /// Returns true if a path leads from one unit to the other.
   bool reaches(int from, int to) {
     return order.isBefore(from, to) &&
            (hasEdge(from, to) || findDetour(from, to, to) >= 0);
   }
 
-  /// Makes one unit, `into`, of two without a detour between them. `nodes`:
-  /// those of `from`.
+  /// Merges two units without a detour between them into one, `into`. `nodes`
+  /// are the nodes of `from`.
   void merge(int into, int from, const std::vector<int> &nodes) {
     reorder(into, from);
     steps += static_cast<int64_t>(nodes.size());
@@ -114,7 +116,8 @@ public:
     uses[from] = 0;
   }
 
-  /// The value has that many more consumers in the unit of its producer.
+  /// Records that this many more consumers of the value are in its producer's
+  /// unit.
   void takeIn(int value, int consumers) { outside[value] -= consumers; }
 
 private:
@@ -125,7 +128,7 @@ private:
     return 1 + static_cast<int64_t>(graph.values[value].consumers.size());
   }
 
-  /// The smaller goes into the larger.
+  /// Appends the smaller list to the larger one.
   static void append(std::vector<int> &into, std::vector<int> &from) {
     if (into.size() < from.size())
       std::swap(into, from);
@@ -169,8 +172,8 @@ private:
     return unit;
   }
 
-  /// Enters a unit into one of the two searches. Whether the other has seen it:
-  /// it lies between the ends.
+  /// Enters a unit into one of the two searches. Returns true if the other
+  /// search has seen it: the unit then lies between the ends.
   bool push(int unit, bool isAhead) {
     const int64_t own = 2 * search + isAhead, other = 2 * search + !isAhead;
     if (seen[unit] == other)
@@ -181,9 +184,9 @@ private:
     return false;
   }
 
-  /// Whether the next unit ahead has fewer edges to look at, with all that has
-  /// been looked at before, than the next one back. The search that is chosen
-  /// has spent them.
+  /// Returns true if the search ahead has spent fewer edges than the search
+  /// back, with the next unit of each included. Records the edges for the
+  /// search that is chosen.
   bool aheadIsCheaper() {
     int64_t nextAhead = spentAhead + uses[ahead.back()];
     int64_t nextBack =
@@ -193,9 +196,9 @@ private:
     return isAhead;
   }
 
-  /// Gives `into` the place of both: at the later one with all that follows
-  /// from the earlier behind it, or at the earlier one with all that leads to
-  /// the later in front of it. The search that ends first knows what moves.
+  /// Gives `into` one of two positions. At the later unit, all successors of
+  /// the earlier one move behind it. At the earlier unit, all predecessors of
+  /// the later one move in front of it. The search that ends first decides.
   void reorder(int into, int from) {
     int early = order.isBefore(into, from) ? into : from;
     int late = early == into ? from : into;
@@ -230,14 +233,15 @@ private:
   const FusionGraph &graph;
   int64_t &steps;
   std::vector<int> unitOf;
-  /// Values that leave a unit and that it takes; some do not any more.
+  /// Values that leave a unit and values that it reads; some entries are
+  /// outdated.
   std::vector<std::vector<int>> leaving, entering;
   std::vector<int64_t> uses; ///< to look at for all that leaves a unit
   std::vector<int> outside;
   UnitOrder order;
-  // Of one search: units seen by its two ends have twice its number, or one
-  // more; what the ends have still to look at, and the edges each has looked
-  // at.
+  // State of one search. Units seen by its two ends have twice its number, or
+  // that plus one. The lists are the units still to visit, and the numbers the
+  // edges that each end has visited.
   std::vector<int64_t> seen;
   std::vector<int> ahead, back;
   int64_t search = 0, spentAhead = 0, spentBack = 0;

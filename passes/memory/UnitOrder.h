@@ -1,4 +1,4 @@
-//===- UnitOrder.h - A list that knows who stands in front ------*- C++ -*-===//
+//===- UnitOrder.h - Keeps units in an order that can be compared ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -12,9 +12,10 @@
 
 namespace mlir::dyna {
 
-/// Units in a row. Each has a number, rising along the list, with room between
-/// one and the next; where it runs out, the smallest neighbourhood that is not
-/// crowded spreads out again (Bender et al. 2002): log n steps per unit moved.
+/// A list of units. Each unit has a number, rising along the list, with gaps
+/// between them. If a gap is used up, the smallest neighbourhood that is not
+/// crowded spreads out again (Bender et al. 2002). That takes log n steps per
+/// unit moved.
 class UnitOrder {
 public:
   UnitOrder(size_t count, int64_t &steps)
@@ -39,14 +40,14 @@ public:
     return units;
   }
 
-  /// The list without the unit. Returns what stood in front of it.
+  /// Removes a unit. Returns the unit that stood in front of it.
   int remove(int unit) {
     link(previous[unit], next[unit]);
     return previous[unit];
   }
 
-  /// Puts units that are not in the list behind one that is, or behind what
-  /// `remove` has returned.
+  /// Inserts units that are not in the list after one that is, or after the
+  /// unit that `remove` has returned.
   void insertBehind(int anchor, const std::vector<int> &units) {
     const int follower = next[anchor];
     auto remaining = static_cast<int64_t>(units.size());
@@ -65,7 +66,7 @@ public:
     }
   }
 
-  /// Sorts units of the list as they stand in it.
+  /// Sorts units of the list into the order of the list.
   void sort(std::vector<int> &units) const {
     std::sort(units.begin(), units.end(),
               [&](int a, int b) { return isBefore(a, b); });
@@ -80,7 +81,7 @@ private:
     previous[follower] = unit;
   }
 
-  /// Leaves at least one free number behind the unit.
+  /// Frees at least one number after the unit.
   void makeRoom(int unit) {
     int first = unit, last = unit;
     int64_t count = 1;

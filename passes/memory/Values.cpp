@@ -1,4 +1,4 @@
-//===- Values.cpp - What places may be shared -*- C++ -*-===//
+//===- Values.cpp - States which values may share a place -----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Passes.h - The orchestrate phase -------------------------*- C++ -*-===//
+//===- Passes.h - Declares the passes of the orchestrate phase --*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- ManifestBuilder.cpp - What a binary knows about itself - -*- C++ -*-===//
+//===- ManifestBuilder.cpp - Builds the manifest of a module --------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

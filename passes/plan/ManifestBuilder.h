@@ -1,11 +1,11 @@
-//===- ManifestBuilder.h - What a binary knows about itself --- -*- C++ -*-===//
+//===- ManifestBuilder.h - Builds the manifest of a module ------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The manifest is read off the module after the memory phase: parameters from
-// `dyna.parameter`, layer kinds from `dyna.layer` and its `dyna.function`s, the
-// chain of layers from the calls of the model, tensor degrees from the layers
-// that the distribute phase made.
+// The manifest comes from the module after the memory phase. Parameters come
+// from `dyna.parameter`, and layer kinds from `dyna.layer` and its
+// `dyna.function`s. The chain of layers comes from the calls of the model.
+// Tensor degrees come from the layers that the distribute phase made.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,9 +17,9 @@
 
 namespace mlir::dyna {
 
-/// Builds the manifest of `module`, which must hold exactly one `dyna.model`
+/// Builds the manifest of `module`, which must have exactly one `dyna.model`
 /// and have passed the memory phase. Diagnostics say what is missing.
-/// `strategies` are recorded as they are.
+/// `strategies` are recorded unchanged.
 FailureOr<::dyna::plan::Manifest>
 buildManifest(ModuleOp module, ArrayRef<std::string> strategies = {});
 

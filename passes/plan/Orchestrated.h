@@ -1,4 +1,4 @@
-//===- Orchestrated.h - What a module says of its graphs' turns -*- C++ -*-===//
+//===- Orchestrated.h - Reads the orchestration of a module -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -11,7 +11,7 @@
 
 namespace mlir::dyna {
 
-/// What the `exec.orchestration` of a module says, and its switches.
+/// Graphs, ranges and switches of a module's `exec.orchestration`.
 struct Orchestrated {
   struct Turn {
     exec::GraphOp op;
@@ -19,7 +19,7 @@ struct Orchestrated {
   };
   std::vector<Turn> turns; ///< in order; the last is home's
   ::dyna::LengthRanges ranges;
-  /// Of the turns' graphs, by their numbers.
+  /// Switches between the graphs of the turns, by their numbers.
   ::dyna::SwitchTable switches;
 
   int home() const { return static_cast<int>(turns.size()) - 1; }
@@ -31,8 +31,9 @@ struct Orchestrated {
   }
 };
 
-/// Diagnostics say which graph does not place the model, which range is wrong,
-/// which switch is missing or moves something else than its graphs need.
+/// Reads and checks an orchestration. Diagnostics report a graph that does not
+/// place the model, a wrong range, and a switch that is missing or moves the
+/// wrong tensors.
 FailureOr<Orchestrated> readOrchestration(exec::OrchestrationOp op,
                                           const ::dyna::Model &model);
 

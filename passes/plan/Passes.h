@@ -1,4 +1,4 @@
-//===- Passes.h - The plan phase --------------------------------*- C++ -*-===//
+//===- Passes.h - Declares the passes of the plan phase ---------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -17,11 +17,11 @@ namespace mlir::dyna {
 #define GEN_PASS_DECL
 #include "passes/plan/Passes.h.inc"
 
-/// The module's manifest, checked; diagnostics say what is missing.
+/// Returns the module's manifest, checked; diagnostics say what is missing.
 FailureOr<::dyna::Model> modelOf(ModuleOp module);
 
-/// What each rank holds under `strategy`; refused is also a tensor degree that
-/// the module was not distributed for.
+/// Places the model under `strategy`: what each rank holds. Fails also for a
+/// tensor degree that the module was not distributed for.
 ::dyna::StatusOr<::dyna::ExecutableGraph>
 placeStrategy(const ::dyna::Model &model, const ::dyna::Strategy &strategy);
 
@@ -30,14 +30,15 @@ std::unique_ptr<Pass>
 createPlan(const std::vector<std::pair<std::string, std::string>> &words,
            ArrayRef<int64_t> lengths);
 
-/// What `dyna-verify-executable` checks of one graph.
+/// Checks what `dyna-verify-executable` checks of one graph.
 LogicalResult verifyExecutable(exec::GraphOp graph, const ::dyna::Model &model);
 
-/// Tokens of every sample: as the plan says, or from the ends of its segments.
+/// Returns the tokens of every sample: as the plan says, or from the ends of
+/// its segments.
 std::vector<int64_t> lengthsOf(exec::PlanOp plan);
 
-/// What `dyna-verify-plan` checks of one plan; its graph must have passed. A
-/// negative limit is none.
+/// Checks what `dyna-verify-plan` checks of one plan; its graph must have
+/// passed. A negative limit means no limit.
 LogicalResult verifyPlan(exec::PlanOp plan, const ::dyna::Model &model,
                          int64_t limit = -1,
                          const ::dyna::UpdateRules &updates = {});

@@ -1,4 +1,4 @@
-//===- PlanSteps.cpp - A plan between the passes that make it -------------===//
+//===- PlanSteps.cpp - Makes a plan in steps, each a pass -----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,9 +1,10 @@
-//===- PlanSteps.h - A plan between the passes that make it -----*- C++ -*-===//
+//===- PlanSteps.h - Makes a plan in steps, each a pass ---------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What each of the passes that make plans does, once: `dyna-plan` does all of it.
-// They call `runtime/planner` and carry its plans into the module and back.
+// The passes that make plans share these steps; `dyna-plan` runs all of them.
+// The steps call `runtime/planner`, and carry its plans into the module and
+// back.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,53 +53,57 @@ template <typename BeginningPass>
 
 struct PlanDraft {
   ::dyna::ExecutableGraph graph;
-  /// As they were asked for; without limits, which follow from `rankMemory`.
+  /// The requested options. Limits are not included: they follow from
+  /// `rankMemory`.
   ::dyna::PlanOptions options = {};
   bool evaluate = false;
   int64_t rankMemory = 0; ///< 0: not limited
   ::dyna::plan::Plan plan = {};
-  /// Of a step of several graphs (StepPhases.h).
+  /// True for a phase of a step of several graphs (StepPhases.h).
   bool isPhase = false;
-  /// Of a phase: bytes that some rank has, at most, beside the graph's parameters
-  /// and micro-batches.
+  /// Largest number of bytes that a rank of a phase has beside the graph's
+  /// parameters and micro-batches.
   int64_t heldBeside = 0;
-  /// What was chosen, and what is not used: for people.
+  /// Choices that were made and options that are not used, for people.
   std::vector<std::string> notes = {};
 };
 
-/// Refuses what no mini-batch can have.
+/// Fails for a request that no mini-batch can fulfil.
 ::dyna::Status checkRequest(const MiniBatchRequest &request);
 
 /// Returns a memory limit that was checked, in bytes; 0 if `text` is empty.
 int64_t bytesOf(const std::string &text);
 
-/// What a pass's options of these names say, of which one may be given.
+/// Opens the cost model for a pass's options of these names. At most one may be
+/// given.
 ::dyna::StatusOr<::dyna::CostModel> openCosts(const ::dyna::Model &model,
                                               const std::string &costs,
                                               const std::string &cluster);
 
-/// Holds what a pass that changes the plans of a module reads first.
+/// The inputs of a pass that changes the plans of a module.
 struct PlanInputs {
   ::dyna::PlanningValues words;
   std::unique_ptr<const ::dyna::Model> model; ///< `costs` refers to it
   ::dyna::CostModel costs;
 };
 
-/// Reads the words of the pass, the model of the module, and the costs that the words name.
-/// A diagnostic says what is wrong.
+/// Reads the words of the pass, the model of the module, and the costs that the
+/// words name. A diagnostic reports errors.
 FailureOr<PlanInputs> openInputs(ModuleOp module, const WordOptions &words);
 
-/// `costs` is that of the model, here and below.
+/// Begins the plan of a mini-batch. `costs` belongs to `model`, here and below.
 ::dyna::StatusOr<PlanDraft> beginPlan(const ::dyna::Model &model,
                                       const ::dyna::CostModel &costs,
                                       const MiniBatchRequest &request);
-/// For the samples of a phase, which may be none; the request has the targets of the
-/// whole mini-batch. `turn` is a graph of the table, the last of which is home.
+/// Begins the plan of a phase for its samples; there may be none. The request
+/// has the targets of the whole mini-batch. `turn` is a graph of the table; the
+/// last is home.
 ::dyna::StatusOr<PlanDraft> beginPhase(const ::dyna::SwitchTable &switches,
                                        int turn, const ::dyna::CostModel &costs,
                                        const MiniBatchRequest &request);
-/// Those that plans of a turn are made with, whatever samples of the request it gets,
-/// of which none is longer than `longest`, at least 1: within rank-memory.
+/// Returns the plan options of a turn within rank-memory. They are the same
+/// whichever samples of the request the turn gets. No sample is longer than
+/// `longest`, which is at least 1.
 ::dyna::StatusOr<::dyna::PlanOptions>
 phaseOptions(const ::dyna::SwitchTable &switches, int turn,
              const ::dyna::CostModel &costs, const MiniBatchRequest &request,
@@ -106,30 +111,30 @@ phaseOptions(const ::dyna::SwitchTable &switches, int turn,
 ::dyna::Status schedulePlan(PlanDraft &draft, const ::dyna::CostModel &costs);
 ::dyna::Status orderPlan(PlanDraft &draft, const ::dyna::CostModel &costs);
 
-/// The draft that `op` is, or a complete plan as one: with what its programs say,
-/// no limit of memory, and the schedule that a binary has by default. P1 and P2
-/// are proven of it. A diagnostic says what is wrong.
+/// Reads `op` as a draft, and checks P1 and P2 of it. A complete plan becomes a
+/// draft with the options that its programs show, no memory limit, and the
+/// default schedule of a binary. A diagnostic reports errors.
 FailureOr<PlanDraft> readDraft(exec::PlanOp op, const ::dyna::Model &model);
 
-/// Adds graph and plan; the plan is a draft unless it `isComplete`.
+/// Adds graph and plan. The plan is a draft unless it `isComplete`.
 FailureOr<exec::PlanOp> addPlan(ModuleOp module, const ::dyna::Model &model,
                                 PlanDraft draft, bool isComplete);
-/// Adds a graph, which is verified, by its strategy's name.
+/// Adds a verified graph, named after its strategy.
 FailureOr<exec::GraphOp> addGraph(ModuleOp module, const ::dyna::Model &model,
                                   const ::dyna::ExecutableGraph &graph);
-/// Adds the plan of a graph that is there.
+/// Adds the plan of an existing graph.
 FailureOr<exec::PlanOp> addPlanOf(exec::GraphOp graphOp, PlanDraft draft,
                                   bool isComplete);
-/// Puts the plan in the place of `op`, which is gone afterwards, even on failure.
+/// Replaces `op` by the plan. `op` is erased even on failure.
 FailureOr<exec::PlanOp> replacePlan(exec::PlanOp op, PlanDraft draft,
                                     bool isComplete);
 
-/// Null where the module has none.
+/// Returns the module's orchestration; null if it has none.
 exec::OrchestrationOp findOrchestration(ModuleOp module);
 
-/// An error about the module with a text that may be others'.
+/// Emits an error at `op`. The text may come from outside.
 LogicalResult refuse(Operation *op, const ::dyna::Status &status);
-/// Remarks.
+/// Emits the notes as remarks.
 void sayNotes(Operation *op, const std::vector<std::string> &notes);
 
 } // namespace mlir::dyna

@@ -1,4 +1,4 @@
-//===- StageCuts.cpp - Strategies with their layers -----------------------===//
+//===- StageCuts.cpp - Cuts layers into stages by costs -------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

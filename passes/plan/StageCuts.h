@@ -1,4 +1,4 @@
-//===- StageCuts.h - Strategies with their layers ---------------*- C++ -*-===//
+//===- StageCuts.h - Cuts layers into stages by costs -----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -10,12 +10,12 @@
 
 namespace mlir::dyna {
 
-/// Whether `path` is a good file of costs, for whatever model.
+/// Checks that `path` is a valid file of costs, for any model.
 llvm::Error checkCosts(StringRef path);
 
-/// Gives those of `strategies` that say no layers the cut by the costs in
-/// `path`; each leaves a line in `notes`, and so do costs that were measured in
-/// another compute type. `module` is behind the memory phase.
+/// Completes those of `strategies` that give no layers: cuts stages by the
+/// costs in `path`. Each cut leaves a line in `notes`. Costs that were measured
+/// in another compute type do so too. `module` has passed the memory phase.
 llvm::Error cutStages(ModuleOp module, StringRef path,
                       std::vector<std::string> &strategies,
                       std::vector<std::string> &notes);

@@ -1,4 +1,4 @@
-//===- StepPhases.h - The plan of a mini-batch in a module ------*- C++ -*-===//
+//===- StepPhases.h - Makes the step of a mini-batch in a module ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -18,7 +18,7 @@
 
 namespace mlir::dyna {
 
-/// Of one mini-batch.
+/// A draft of the step of one mini-batch.
 struct StepDraft {
   struct Phase {
     int turn; ///< of the orchestration
@@ -46,11 +46,12 @@ LogicalResult planMiniBatch(ModuleOp module,
                             const ::dyna::StatusOr<MiniBatchRequest> &request,
                             CompleteStep complete = nullptr);
 
-/// Gives the plans of a step, which are complete, the instructions of its
-/// switches, in the place of those that they may have.
+/// Adds the instructions of switches to the complete plans of a step. They
+/// replace those that the plans may have.
 LogicalResult joinStep(exec::StepOp op, const Orchestrated &orchestrated);
 
-/// What `dyna-verify-plan` checks of one step. A negative limit is none.
+/// Checks what `dyna-verify-plan` checks of one step. A negative limit means no
+/// limit.
 LogicalResult verifyStep(exec::StepOp op, const Orchestrated &orchestrated,
                          int64_t limit = -1,
                          const ::dyna::UpdateRules &updates = {});

@@ -1,4 +1,4 @@
-//===- StrategyChoice.cpp - Strategies and ranges to compile --------------===//
+//===- StrategyChoice.cpp - Chooses the strategies and ranges to compile --===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,10 +1,11 @@
-//===- StrategyChoice.h - Strategies and ranges to compile ------*- C++ -*-===//
+//===- StrategyChoice.h - Chooses the strategies and ranges to compile ----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What a driver needs to find the strategies of a step for lengths and a cluster,
-// before there are local programs: the degrees to try, and, of the module with
-// all of these, the choice.
+// A driver finds the strategies of a step for given lengths and a cluster, in
+// two calls. The first returns the tensor degrees to try, before there are
+// local programs. The second chooses, from the module that was compiled for all
+// of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,31 +33,34 @@ struct StrategyChoice {
   std::function<void(const std::string &next)> tell;
 };
 
-/// As --strategies and --ranges take them, and what was considered, as lines.
+/// Text for --strategies and --ranges, and the candidates as lines of text.
 struct ChosenTexts {
   std::string strategies, ranges, considered;
-  /// Where a file of costs lacks something or is of another compute type.
+  /// Notes about a file of costs with missing entries or of another compute
+  /// type.
   std::vector<std::string> notes;
 };
 
-/// The tensor degrees to distribute for, as strategies; empty: none but 1.
-/// `module` has one `dyna.model`. Fails where costs, cluster, ranks and tokens cannot
-/// be.
+/// Returns the tensor degrees to distribute for, as strategies; empty if there
+/// is only degree 1. `module` has one `dyna.model`. Fails if costs, cluster,
+/// ranks and tokens do not fit together.
 llvm::Expected<std::string> degreesToSearch(ModuleOp module,
                                             const StrategyChoice &choice);
 
-/// `module` is behind the memory phase, with these degrees. Fails where none of
-/// their strategies holds the longest sample. Lengths beyond the model's positions
-/// are cut, and a line of what was considered says so.
+/// Chooses strategies. `module` has passed the memory phase, with these
+/// degrees. Fails if none of their strategies holds the longest sample. Lengths
+/// beyond the model's positions are cut, and `considered` has a line that says
+/// so.
 llvm::Expected<ChosenTexts> chooseStrategies(ModuleOp module,
                                              const StrategyChoice &choice);
 
-/// Whether `ranges` are such of these strategies, and all of theirs have as many
-/// ranks; what a run would refuse.
+/// Checks that `ranges` name these strategies, and that all of them have the
+/// same number of ranks. A run would refuse anything else.
 llvm::Error checkRanges(const std::string &ranges,
                         ArrayRef<std::string> strategies);
 
-/// Fails if there is no such kind of micro-batches, or if ranges of lengths exclude it.
+/// Fails if there is no such kind of micro-batches, or if it excludes ranges of
+/// lengths.
 llvm::Error checkRangedBatching(const std::string &name);
 
 } // namespace mlir::dyna

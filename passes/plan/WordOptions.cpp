@@ -1,4 +1,4 @@
-//===- WordOptions.cpp - Planning words as options of passes --------------===//
+//===- WordOptions.cpp - Makes pass options of planning words -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

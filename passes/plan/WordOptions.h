@@ -1,4 +1,4 @@
-//===- WordOptions.h - Planning words as options of passes ------*- C++ -*-===//
+//===- WordOptions.h - Makes pass options of planning words -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -12,23 +12,24 @@
 
 namespace mlir::dyna {
 
-/// Options of one pass that are rows of the table of planning words. TableGen cannot
-/// read the table, so a pass has these as a member.
+/// Options of one pass that are rows of the table of planning words. TableGen
+/// cannot read the table, so a pass has these as a member.
 class WordOptions {
 public:
   WordOptions(Pass &pass, std::initializer_list<::dyna::Word> words);
 
-  /// Text of an option; empty if it is not given. A toggle is "false" then.
+  /// Returns the text of an option; empty if it is not given, and "false" for a
+  /// toggle.
   const std::string &text(::dyna::Word word) const;
   bool isGiven(::dyna::Word word) const { return !text(word).empty(); }
   /// Parses all options. Values that are not given keep their defaults.
   ::dyna::StatusOr<::dyna::PlanningValues> read() const;
-  /// Gives options their texts by name, as a driver does. Unknown names are a bug.
+  /// Sets options by name, as a driver does. Unknown names are a bug.
   void set(const std::vector<std::pair<std::string, std::string>> &texts);
 
 private:
-  /// Returns the schedule; "schedule" is a second name of "pipeline" in passes. Fails if
-  /// both are given and differ.
+  /// Returns the schedule. "schedule" is a second name of "pipeline" in passes.
+  /// Fails if both are given and differ.
   ::dyna::StatusOr<std::string> schedule() const;
   struct Entry {
     Entry(Pass &pass, ::dyna::Word word);

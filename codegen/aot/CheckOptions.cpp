@@ -1,4 +1,4 @@
-//===- CheckOptions.cpp - Whether dynac can do what it is asked -----------===//
+//===- CheckOptions.cpp - Checks the options of dynac ---------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- CheckOptions.h - Whether dynac can do what it is asked ---*- C++ -*-===//
+//===- CheckOptions.h - Checks the options of dynac -------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -16,21 +16,22 @@
 namespace mlir::dyna {
 
 constexpr int kUsageError = 2;
-/// Says what is wrong with what was asked, on one line; returns kUsageError.
+/// Prints an error in the options, on one line; returns kUsageError.
 int usageError(const llvm::Twine &message);
 
-/// Whether strategies are to be found, not given.
+/// Returns true if strategies are searched, not given.
 bool searchesStrategies(const DriverOptions &options);
 
-/// What options name.
+/// Parsed values of options.
 struct CheckedOptions {
   std::vector<InstructionSet> isas; ///< the preferred one first
-  /// As describeStrategy has them; empty where none are given, or sought.
+  /// Strategies in the form of describeStrategy; empty if none are given, or if
+  /// they are searched.
   std::vector<std::string> strategies;
 };
 
-/// Whether the options fit together, before any work is done: 0, or the exit code
-/// of what has been said.
+/// Checks that the options fit together, before any work is done. Returns 0, or
+/// the exit code after printing an error.
 int checkOptions(const DriverOptions &options, CheckedOptions &checked);
 
 } // namespace mlir::dyna

@@ -1,4 +1,4 @@
-//===- CompilerDriver.cpp - The phases of dynac -*- C++ -*-===//
+//===- CompilerDriver.cpp - Runs the phases of dynac ----------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

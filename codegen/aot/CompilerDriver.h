@@ -1,20 +1,20 @@
-//===- CompilerDriver.h - The phases of dynac -*- C++ -*-===//
+//===- CompilerDriver.h - Runs the phases of dynac --------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// In: a file with one `dyna.model`. Out: a training binary, or the module as it
-// is after a phase. Phases, each ending in its verifier:
+// In: a file with one `dyna.model`. Out: a training binary, or the module after
+// some phase. Each phase ends in its verifier:
 //
-//   parse          the file itself, in the compute type asked for
-//   (search)       the strategies to compile, where they are not given
-//   differentiate  layer functions with gradients
-//   distribute     also at the tensor degrees of the strategies
-//   memory         every value has a place
-//   plan           graphs and plans of the strategies, for lengths that are
-//                  given; only to be looked at
-//   lower          the LLVM dialect
-//   llvm           LLVM IR
-//   (objects, link)
+//     parse          the file, in the requested compute type
+//     (search)       the strategies to compile, if they are not given
+//     differentiate  layer functions with gradients
+//     distribute     also at the tensor degrees of the strategies
+//     memory         every value has a place
+//     plan           graphs and plans of the strategies for given lengths;
+//                    only for reading
+//     lower          the LLVM dialect
+//     llvm           LLVM IR
+//     (objects, link)
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,9 +25,12 @@
 
 namespace mlir::dyna {
 
-/// Runs the driver; diagnostics go to stderr. Returns the process's exit code:
-/// 0; 2 when an option, a file or the module cannot be used; 1 when a module
-/// that is fine does not become code, which is a fault of the compiler.
+/// Runs the driver; diagnostics go to stderr. Returns the exit code of the
+/// process:
+///
+/// - 0: success.
+/// - 1: a valid module does not become code, which is a fault of the compiler.
+/// - 2: an option, a file or the module cannot be used.
 int runDriver(const DriverOptions &options);
 
 } // namespace mlir::dyna

@@ -1,4 +1,4 @@
-//===- DriverOptions.h - What dynac is asked --------------------*- C++ -*-===//
+//===- DriverOptions.h - Lists the options of dynac -------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -23,11 +23,12 @@ struct DriverOptions {
   std::string output; ///< empty: the input's stem
   std::string computeType = "f32";
   std::string gradients; ///< f32 or bf16; empty: f32, under f64 f64
-  /// As runtime/plan/model/Strategy.h reads them; or search: those with which steps of
-  /// `lengths` are shortest on `ranks` devices of `cluster`, or of `costs`.
+  /// Strategies as runtime/plan/model/Strategy.h reads them, or `search`. A
+  /// search finds those with the shortest steps of `lengths` on `ranks` devices
+  /// of `cluster`, or of `costs`.
   std::string strategies;
-  /// Lengths that each has in a step, in plans and where a run is told nothing
-  /// else; empty: apart.
+  /// Lengths of the samples of each strategy in a step. Plans use them, and so
+  /// does a run without `--ranges`; empty: strategies are not combined.
   std::string ranges;
   std::string costs; ///< file that cuts them into stages; empty: each run does
   std::string cluster;          ///< described devices, to search for

@@ -1,4 +1,4 @@
-//===- FindStrategies.cpp - dynac --strategies search ---------------------===//
+//===- FindStrategies.cpp - Implements dynac --strategies search ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- FindStrategies.h - dynac --strategies search -------------*- C++ -*-===//
+//===- FindStrategies.h - Implements dynac --strategies search --*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -14,15 +14,15 @@ namespace mlir::dyna {
 
 struct DriverOptions;
 
-/// As --strategies and --ranges take them.
+/// Text for --strategies and --ranges.
 struct FoundTexts {
   std::vector<std::string> strategies;
   std::string ranges;
 };
 
-/// For the lengths and devices of the options. `module` stays as it is: a copy is
-/// distributed for all degrees that strategies may have. Prints what was considered;
-/// a failure was told.
+/// Searches strategies for the lengths and devices of the options. `module`
+/// does not change: a copy is distributed for all degrees that strategies may
+/// have. Prints the candidates. Failures were reported.
 FailureOr<FoundTexts> findStrategies(ModuleOp module,
                                      const DriverOptions &options);
 

@@ -1,4 +1,4 @@
-//===- Linker.cpp - Objects and runtime to one training binary  -*- C++ -*-===//
+//===- Linker.cpp - Links objects and runtime to a training binary --------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

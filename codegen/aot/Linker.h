@@ -1,4 +1,4 @@
-//===- Linker.h - Objects and runtime to one training binary -- -*- C++ -*-===//
+//===- Linker.h - Links objects and runtime to a training binary ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -20,27 +20,28 @@ struct LinkOptions {
   std::string driver;
   /// Folder of the runtime's static libraries and `link-libraries.txt`.
   std::string runtimeDirectory;
-  /// What the objects are compiled for: "cpu", "cuda" or "emulated"; the last two
-  /// have `<target>-libraries.txt` in place of link-libraries.txt.
+  /// Target of the objects: "cpu", "cuda" or "emulated". The last two use
+  /// `<target>-libraries.txt` in place of link-libraries.txt.
   std::string target = "cpu";
-  /// Optional libraries: for each, `link-<name>.txt` in that folder says what
-  /// to link.
+  /// Optional libraries. `link-<name>.txt` in the runtime's folder lists what
+  /// to link for each.
   std::vector<std::string> libraries;
   /// Show the command and everything that the linker prints.
   bool verbose = false;
 };
 
-/// The optional libraries that were built: `mpi` where there is a
+/// Returns the optional libraries that were built: `mpi` if there is a
 /// `link-mpi.txt`.
 std::vector<std::string> optionalLibraries(llvm::StringRef runtimeDirectory);
 
-/// Whether there is a linker and every library: to be asked before the work.
+/// Checks that the linker and all libraries exist; call this before the work
+/// starts.
 llvm::Error checkLinking(const LinkOptions &options);
 
-/// Links `objects` with the static runtime into `program`, which lies with them
-/// in a folder of ours: the linker keeps its temporary files there, too. All
-/// paths are absolute, so that the linker takes none for an option or, as
-/// `@name`, for a file of options. `output` is the user's name for the program.
+/// Links `objects` with the static runtime into `program`. It lies with them in
+/// a private folder, where the linker also keeps its temporary files. All paths
+/// are absolute, so that the linker does not read one as an option, or `@name`
+/// as a file of options. `output` is the user's name for the program.
 llvm::Error linkTrainingBinary(llvm::ArrayRef<std::string> objects,
                                const std::string &program,
                                llvm::StringRef output,

@@ -1,4 +1,4 @@
-//===- ObjectEmitter.cpp - LLVM modules to object files ------- -*- C++ -*-===//
+//===- ObjectEmitter.cpp - Compiles LLVM modules to object files ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- PrivateFolder.cpp - Where intermediate files lie ------- -*- C++ -*-===//
+//===- PrivateFolder.cpp - Makes a folder for intermediate files ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

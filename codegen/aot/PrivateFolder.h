@@ -1,4 +1,4 @@
-//===- PrivateFolder.h - Where intermediate files lie --------- -*- C++ -*-===//
+//===- PrivateFolder.h - Makes a folder for intermediate files --*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -14,11 +14,12 @@
 
 namespace mlir::dyna {
 
-/// A folder that nobody else reads or writes, in the folder of an output, so
-/// that what is made there can be renamed to it. A process of its own makes the
-/// folder, and removes it with all that is in it when this object or this
-/// process ends, even if it is killed: signals, crashes and LLVM's fatal errors
-/// need no care of their own.
+/// A private folder inside the folder of an output. Files that are made in it
+/// can be renamed to the output.
+///
+/// A separate process makes the folder. It removes the folder with its files
+/// when this object or this process ends, even if the process is killed. So
+/// signals, crashes and LLVM's fatal errors need no special handling.
 class PrivateFolder {
 public:
   static llvm::Expected<std::unique_ptr<PrivateFolder>>
@@ -27,7 +28,7 @@ public:
   PrivateFolder &operator=(const PrivateFolder &) = delete;
   ~PrivateFolder();
 
-  /// Absolute.
+  /// Returns the absolute path.
   const std::string &path() const { return folder; }
   std::string file(llvm::StringRef name) const {
     return (folder + "/" + name).str();

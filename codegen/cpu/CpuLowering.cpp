@@ -1,4 +1,4 @@
-//===- CpuLowering.cpp - State of the conversion to CPU code -*- C++ -*-===//
+//===- CpuLowering.cpp - Converts layer functions to CPU code -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

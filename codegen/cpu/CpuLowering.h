@@ -1,10 +1,10 @@
-//===- CpuLowering.h - State of the conversion to CPU code -*- C++ -*-===//
+//===- CpuLowering.h - Converts layer functions to CPU code -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What layer functions (codegen/layers) do themselves becomes *bodies* on the
-// CPU: functions over a range of rows that `dyna_launch` runs in parallel. A
-// body sees an array of 8-byte slots (pointers, numbers) that the layer
+// Work that is no call of a kernel (codegen/layers) becomes *bodies* on the
+// CPU: functions over a range of rows, which `dyna_launch` runs in parallel. A
+// body reads an array of 8-byte slots (pointers, numbers) that the layer
 // function fills on its stack.
 //
 //   @block.forward(context, params, ...) {
@@ -28,12 +28,12 @@ namespace mlir::dyna::cpu {
 using namespace layers;
 
 struct LoweringOptions {
-  /// f32 products by generated code; f64 ones always are.
+  /// Generates code for f32 products too; products of f64 are always generated.
   bool generatedMatmul = false;
   /// Bits of the vectors that loops work in.
   int64_t vectorBits = 512;
-  /// Results of more bytes than this bypass the cache: nothing of them would be
-  /// left there for who reads them next.
+  /// Results with more bytes than this bypass the cache, because the next
+  /// reader would find nothing of them there.
   int64_t streamingBytes = 128 << 20;
 };
 
@@ -43,21 +43,23 @@ public:
       : ModuleLowering(module), options(options) {}
 
   const LoweringOptions &getOptions() const { return options; }
-  /// Elements of one vector of `type` (bf16: of its f32 values).
+  /// Returns the elements of one vector of `type` (bf16: of its f32 values).
   int64_t vectorWidth(Type type) const {
     return options.vectorBits / (type.isF64() ? 64 : 32);
   }
 
-  /// A `dyna_rows_body` of that name; `emit` gets its slots, begin, end, chunk.
+  /// Makes a `dyna_rows_body` of that name; `emit` gets its slots, begin, end,
+  /// chunk.
   LLVM::LLVMFuncOp createBody(
       StringRef name, Location location,
       function_ref<void(CodeBuilder &, Value, Value, Value, Value)> emit);
-  /// A constant array of f64 in the module.
+  /// Returns a constant array of f64 in the module.
   LLVM::GlobalOp getTable(ArrayRef<double> values);
 
   /// Runs a body over `rows` rows.
   void launch(FunctionLowering &function, const Launch &launch, Value rows);
-  /// The status of that, unchecked: for use inside a branch.
+  /// Runs a body and returns the status without checking it, for use inside a
+  /// branch.
   Value launchUnchecked(FunctionLowering &function, const Launch &launch,
                         Value rows);
 
@@ -84,14 +86,14 @@ private:
   unsigned tables = 0;
 };
 
-/// Rows of a chunk below which splitting a sweep over rows of `width` elements
-/// costs more than it brings.
+/// Returns the smallest chunk of rows of `width` elements for which splitting a
+/// sweep pays.
 int64_t minimumRows(int64_t width);
 
-/// Clears a row of `width` elements.
+/// Emits code that clears a row of `width` elements.
 void emitZeros(CodeBuilder &code, Value to, int64_t width, Type element,
                int64_t lanes);
-/// Copies a row of `width` elements.
+/// Emits code that copies a row of `width` elements.
 void emitCopy(CodeBuilder &code, Value from, Value to, int64_t width,
               Type element, int64_t lanes);
 

@@ -1,4 +1,4 @@
-//===- Passes.h - Passes of the CPU code generator -*- C++ -*-===//
+//===- Passes.h - Declares the passes of the CPU code generator -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

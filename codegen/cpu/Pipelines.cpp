@@ -1,4 +1,4 @@
-//===- Pipelines.cpp - From layer functions to the LLVM dialect -*- C++ -*-===//
+//===- Pipelines.cpp - Lowers layer functions to the LLVM dialect ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

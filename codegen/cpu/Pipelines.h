@@ -1,4 +1,4 @@
-//===- Pipelines.h - From layer functions to the LLVM dialect -*- C++ -*-===//
+//===- Pipelines.h - Lowers layer functions to the LLVM dialect -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ struct LowerCpuOptions : PassPipelineOptions<LowerCpuOptions> {
           "Sweeps that write more bytes than this bypass the cache.")};
 };
 
-/// In: what the memory phase leaves. Out: the LLVM dialect, ready for
+/// In: the result of the memory phase. Out: the LLVM dialect, ready for
 /// translation.
 void buildLowerCpuPipeline(OpPassManager &manager,
                            const LowerCpuOptions &options);

@@ -1,4 +1,4 @@
-//===- CudaLowering.cpp - State of the conversion to CUDA code ----------------===//
+//===- CudaLowering.cpp - Converts layer functions to CUDA code -----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

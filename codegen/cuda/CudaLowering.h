@@ -1,8 +1,8 @@
-//===- CudaLowering.h - State of the conversion to CUDA code -*- C++ -*-===//
+//===- CudaLowering.h - Converts layer functions to CUDA code ---*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What layer functions (codegen/layers) do themselves becomes *kernels*:
+// Work that is no call of a kernel library (codegen/layers) becomes *kernels*:
 // functions of a module inside the module, which the layer function launches.
 //
 //   module {
@@ -14,9 +14,9 @@
 //     module @dyna_kernels {
 //       llvm.func @block.forward.rows0(slots) attributes {nvvm.kernel, ...}
 //
-// A kernel's one parameter is a struct of 8-byte slots (pointers, numbers), by
-// value. Blocks and threads are counted in one dimension. docs/cuda.md says how
-// a sweep is dealt to them.
+// A kernel has one parameter, a struct of 8-byte slots (pointers, numbers), by
+// value. Blocks and threads are counted in one dimension. docs/cuda.md explains
+// how threads share a sweep.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,18 +41,19 @@ inline constexpr int64_t accessBytes = 16;
 inline constexpr int64_t sharedBytes = 48 << 10;
 /// Slots of a kernel's struct, which may have 4 KiB.
 inline constexpr int64_t mostSlots = 512;
-/// Blocks that sums of squares are split into: it is fixed, so that results are.
-/// What scratch memory has room for.
+/// Number of blocks that sums of squares are split into. It is fixed, so that
+/// results do not depend on the device. Scratch memory has room for as many.
 inline constexpr int64_t sumParts = DYNA_MAX_CHUNKS;
 
-/// Rows of a block where a warp has one.
+/// Rows of a block in which each warp has one row.
 inline constexpr int64_t rowsPerBlock = 4;
 
-/// Elements that a thread can read or write at once where all of `counts`, the
-/// widths and strides of what it touches, are multiples of them.
+/// Returns how many elements a thread can read or write at once. All of
+/// `counts`, the widths and strides of the tensors, are multiples of this
+/// number.
 int64_t accessLanes(Type element, ArrayRef<int64_t> counts);
 
-/// A kernel while its code is emitted, as every thread sees it.
+/// Builds the code of a kernel, as one thread sees it.
 class Kernel {
 public:
   Kernel(ModuleOp kernels, LLVM::LLVMFuncOp function, const Slots &slots,
@@ -67,35 +68,38 @@ public:
   }
   Value arguments() { return function.getArgument(0); }
   int64_t blockThreads() const { return block; }
-  /// Notes what is moved at least for each row (dialects/dyna/RowBytes.h).
+  /// Records the least bytes that the kernel moves per row
+  /// (dialects/dyna/RowBytes.h).
   void setRowBytes(int64_t bytes);
   Value thread(); ///< in its block, i64
   Value blockIndex();
   Value gridSize();
 
-  /// Shared memory of the block, one piece of `bytes`; asked for once.
+  /// Returns the shared memory of the block, one piece of `bytes`; call this
+  /// once.
   Value sharedMemory(int64_t bytes);
-  /// A constant array of f64.
+  /// Returns a constant array of f64.
   Value table(ArrayRef<double> values);
 
   void syncBlock();
   void syncWarp();
-  /// `value` (f32, f64, i32) of the lane with index xor `mask`.
+  /// Returns `value` (f32, f64, i32) of the lane with index xor `mask`.
   Value shuffleXor(Value value, int64_t mask);
-  /// The sum of a scalar over the warp, known to all its lanes.
+  /// Returns the sum of a scalar over the warp, known to all its lanes.
   Value sumOfWarp(Value value);
-  /// The sums of scalars over the block, known to all its threads, by shared
-  /// memory at `scratch`: `blockThreads() / 32` entries each.
+  /// Returns the sums of scalars over the block, known to all its threads. Uses
+  /// shared memory at `scratch`: `blockThreads() / 32` entries for each sum.
   SmallVector<Value> sumOfBlock(ArrayRef<Value> values, Value scratch);
 
-  /// In a block of `rowsPerBlock` warps: emits `body` with the row of this warp,
-  /// if there are so many.
+  /// Emits `body` with the row of this warp, in a block of `rowsPerBlock`
+  /// warps. A warp beyond the last row does nothing.
   void forRow(Value rows, function_ref<void(Value row)> body);
-  /// The warp copies a row, or clears it where `from` is null.
+  /// Emits code in which the warp copies a row, or clears it if `from` is null.
   void copyRow(Value from, Value to, int64_t width, Type element,
                int64_t lanes);
 
-  /// As CodeBuilder::forLoop, with a step that is known when the code runs.
+  /// Emits a loop like CodeBuilder::forLoop, with a step that is known only at
+  /// run time.
   SmallVector<Value>
   loop(Value begin, Value end, Value step, ValueRange carried,
        function_ref<SmallVector<Value>(Value, ValueRange)> body);
@@ -115,8 +119,8 @@ class CudaLowering : public ModuleLowering {
 public:
   explicit CudaLowering(ModuleOp module);
 
-  /// Makes a kernel of blocks of `block` threads and launches it in `grid` of
-  /// them (0: not at all). Returns the status, unchecked.
+  /// Makes a kernel with blocks of `block` threads, and launches `grid` of them
+  /// (0: does not launch). Returns the status, unchecked.
   Value launchUnchecked(FunctionLowering &function, StringRef what,
                         const Slots &slots, int64_t block, Value grid,
                         function_ref<void(Kernel &)> emit);
@@ -140,9 +144,9 @@ public:
   void copyRows(FunctionLowering &function, const RowsCopy &copy) override;
 
 private:
-  /// Of the sweeps over parameters, the ops that one launch does: `first`, and of
-  /// those of its kind directly behind it as many as may run with all before.
-  /// None if an earlier launch has done `first`.
+  /// Returns the ops over parameters that one launch does: `first` and the ops
+  /// of its kind directly after it, as far as they may run together. Returns
+  /// none if an earlier launch has done `first`.
   template <typename Op>
   SmallVector<Op> takeRun(Op first, int64_t most,
                           function_ref<bool(Op before, Op op)> mayJoin);
@@ -150,7 +154,7 @@ private:
   ModuleOp kernels;
   LLVM::GlobalOp deviceCode;
   int64_t count = 0;
-  /// Ops that were launched together with one before them.
+  /// Ops that an earlier op's launch includes.
   DenseSet<Operation *> launched;
 };
 

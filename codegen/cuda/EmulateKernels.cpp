@@ -1,4 +1,4 @@
-//===- EmulateKernels.cpp - Kernels as code of the processor --------------===//
+//===- EmulateKernels.cpp - Turns kernels into code of the processor ------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

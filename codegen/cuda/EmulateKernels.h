@@ -1,4 +1,4 @@
-//===- EmulateKernels.h - Kernels as code of the processor ------*- C++ -*-===//
+//===- EmulateKernels.h - Turns kernels into code of the processor --------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -10,9 +10,9 @@
 namespace mlir::dyna::cuda {
 
 /// Moves the functions of `kernels`, a module of the LLVM and NVVM dialects,
-/// into `host`. What asks something of a GPU becomes a call of
-/// test/standins/Fibers.h, and a conversion to bf16 integer arithmetic. Fails,
-/// with a diagnostic, where there is another op of the NVVM dialect.
+/// into `host`. GPU operations become calls of test/standins/Fibers.h, and
+/// conversions to bf16 become integer arithmetic. Reports any other op of the
+/// NVVM dialect.
 LogicalResult emulateKernels(ModuleOp kernels, ModuleOp host);
 
 } // namespace mlir::dyna::cuda

@@ -1,4 +1,4 @@
-//===- Passes.h - Passes of the CUDA code generator -*- C++ -*-===//
+//===- Passes.h - Declares the passes of the CUDA code generator ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

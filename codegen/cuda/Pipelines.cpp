@@ -1,4 +1,4 @@
-//===- Pipelines.cpp - From layer functions to kernels --------------------===//
+//===- Pipelines.cpp - Lowers layer functions to kernels ------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

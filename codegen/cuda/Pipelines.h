@@ -1,4 +1,4 @@
-//===- Pipelines.h - From layer functions to kernels ------------*- C++ -*-===//
+//===- Pipelines.h - Lowers layer functions to kernels ----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -11,8 +11,8 @@ class OpPassManager;
 
 namespace mlir::dyna::cuda {
 
-/// In: what the memory phase leaves. Out: the LLVM and NVVM dialects, host code
-/// and inside it `@dyna_kernels`.
+/// In: the result of the memory phase. Out: the LLVM and NVVM dialects: host
+/// code, and `@dyna_kernels` inside it.
 void buildLowerCudaPipeline(OpPassManager &manager);
 
 /// Registers the passes and the pipeline `dyna-lower-cuda`, which runs the

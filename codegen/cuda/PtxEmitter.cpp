@@ -1,4 +1,4 @@
-//===- PtxEmitter.cpp - Kernels to PTX and cubins -------------------------===//
+//===- PtxEmitter.cpp - Compiles kernels to PTX and cubins ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

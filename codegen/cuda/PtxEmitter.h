@@ -1,4 +1,4 @@
-//===- PtxEmitter.h - Kernels to PTX and cubins -----------------*- C++ -*-===//
+//===- PtxEmitter.h - Compiles kernels to PTX and cubins --------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -12,24 +12,23 @@
 
 namespace mlir::dyna::cuda {
 
-/// The architectures that "sm_80,sm_90" names, ascending; none of "emulated". An
-/// error that says what is expected otherwise.
+/// Returns the architectures in a list such as "sm_80,sm_90", ascending; none
+/// for "emulated". An error says what was expected.
 llvm::Expected<SmallVector<int>> readArchitectures(StringRef text);
 
-/// PTX of a module of kernels of the LLVM dialect for one architecture, or
-/// diagnostics. Same module, same text.
+/// Returns the PTX of a module of kernels of the LLVM dialect for one
+/// architecture, or reports errors. The same module gives the same text.
 FailureOr<std::string> emitPtx(ModuleOp kernels, int architecture);
 
-/// The path of ptxas: `given`, or that of $CUDA_HOME, of PATH or of
-/// /usr/local/cuda; or where it was sought.
+/// Returns the path of ptxas: `given`, or the one of $CUDA_HOME, PATH or
+/// /usr/local/cuda. An error lists the places.
 llvm::Expected<std::string> findPtxas(StringRef given);
 
-/// The version of CUDA that `ptxas` is of, 1000 major + 10 minor, as it says it
-/// itself.
+/// Returns the CUDA version that `ptxas` reports, as 1000 major + 10 minor.
 llvm::Expected<int> versionOf(StringRef ptxas);
 
-/// The cubin that `ptxas` makes of `ptx`, or its first line of complaint. Waits
-/// for five minutes at most.
+/// Returns the cubin that `ptxas` makes of `ptx`, or the first line of its
+/// errors. Waits at most five minutes.
 llvm::Expected<std::string> assemble(StringRef ptxas, StringRef ptx,
                                      int architecture);
 

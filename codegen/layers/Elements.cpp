@@ -1,4 +1,4 @@
-//===- Elements.cpp - Sweeps over parameters ------------------------------===//
+//===- Elements.cpp - Lowers sweeps over parameters -----------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,9 +1,9 @@
-//===- Elements.h - Sweeps over parameters ----------------------*- C++ -*-===//
+//===- Elements.h - Lowers sweeps over parameters ---------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The optimizer, the global norm and casts run over the elements of the rows of
-// a parameter that the caller gives (all of them, or this rank's).
+// The optimizer, the global norm and casts run over elements of a parameter.
+// The caller gives the rows: all of them, or this rank's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,47 +22,49 @@ inline RankedTensorType typeOf(Value value) {
 struct Elements {
   SmallVector<Value> pointers;
   Value count;   ///< in the rows given
-  Value isValid; ///< whether the rows are those of a part of the parameter
+  Value isValid; ///< true if the rows are those of a part of the parameter
 };
 
-/// Looks the tensors up in the arrays of the signature.
+/// Finds the tensors in the arrays of the signature.
 FailureOr<Elements> elementsOf(FunctionLowering &function, Operation *op,
                                ArrayRef<Value> tensors);
 
-/// Whether there is nothing to do: no elements, or one tensor is null.
+/// Returns true if there is nothing to do: no elements, or one tensor is null.
 Value isAbsent(CodeBuilder &code, const Elements &elements);
 
-/// Emits `launch`, which returns a status, to be run unless the elements are
-/// absent; leaves the layer function where the rows are not valid.
+/// Emits `launch`, which returns a status, to run unless the elements are
+/// absent. Leaves the layer function if the rows are not valid.
 void unlessAbsent(FunctionLowering &function, const Elements &elements,
                   function_ref<Value()> launch);
 
 /// Scalars of the step that AdamW's sweep needs.
 struct AdamwScalars {
   Value beta1, rest1, beta2, rest2, epsilon, decay, stepSize, inverseRoot2;
-  /// Of the context an address in device memory (dyna_optimizer), of a step what
-  /// lies there.
+  /// In the context: an address in device memory (dyna_optimizer). In a step:
+  /// the value at that address.
   Value gradientScale;
-  /// But for `gradientScale`.
+  /// Returns all scalars but `gradientScale`.
   SmallVector<Value *> all() {
     return {&beta1,   &rest1, &beta2,    &rest2,
             &epsilon, &decay, &stepSize, &inverseRoot2};
   }
 };
 
-/// Those of the context, in f64.
+/// Loads the scalars of the context, in f64.
 AdamwScalars emitAdamwScalars(FunctionLowering &function, bool decay);
 
-/// One step for a vector of elements; the scalars are of their type.
+/// State of AdamW for a vector of elements; the scalars of a step have its
+/// type.
 struct AdamwState {
   Value master, m, v;
 };
 AdamwState emitAdamwStep(CodeBuilder &code, const AdamwScalars &scalars,
                          AdamwState state, Value gradient);
 
-/// The cast that makes the compute-type copy of the updated master, or null.
+/// Returns the cast that makes the compute-type copy of the updated master, or
+/// null.
 CastOp castOf(AdamwOp op);
-/// Whether the cast is done in the sweep of the `adamw` before it.
+/// Returns true if the sweep of the `adamw` before it does the cast.
 bool isFusedCast(CastOp op);
 
 } // namespace mlir::dyna::layers

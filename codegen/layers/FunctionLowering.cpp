@@ -1,4 +1,4 @@
-//===- FunctionLowering.cpp - Layer functions as host code -*- C++ -*-===//
+//===- FunctionLowering.cpp - Lowers layer functions to host code ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

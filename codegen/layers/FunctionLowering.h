@@ -1,16 +1,19 @@
-//===- FunctionLowering.h - Layer functions as host code -*- C++ -*-===//
+//===- FunctionLowering.h - Lowers layer functions to host code -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A `dyna.function` becomes one function of the layer signature that runs on
-// the host, whatever device does the work: it computes addresses and sizes,
-// calls the kernels of runtime/abi for products, attention, the head and
-// exchanges, and starts code of its own for everything else. What that code is
-// and how it is started is the target's (`ModuleLowering`).
+// A `dyna.function` becomes one function of the layer signature. It runs on the
+// host, for every device:
 //
-// Where a value lies is known from its place alone; no op looks at another,
-// except that a sweep over rows directly behind a product may run as the
-// product's epilogue.
+// - It computes addresses and sizes.
+// - It calls the kernels of runtime/abi for products, attention, the head and
+//   exchanges.
+// - It starts generated code for everything else. The target decides what that
+//   code is and how it is started (`ModuleLowering`).
+//
+// The place of a value alone says where the value lies. No op looks at another,
+// with one exception: a sweep directly after a product may run as the product's
+// epilogue.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,23 +37,23 @@ using namespace rows;
 class FunctionLowering;
 struct PreparedRows;
 
-/// Rows to be copied: an activation that has to be handed out where it does not
-/// lie, from one address to another. Strides count elements.
+/// Rows to be copied, because an activation must be returned at another
+/// address. Strides count elements.
 struct RowsCopy {
   Value activation, from, to;
   int64_t fromStride, toStride, width;
   Type element;
 };
 
-/// Declares and names what a module's functions share, and lowers what is not
-/// a call of a kernel.
+/// Declares and names what a module's functions share. Lowers work that is no
+/// call of a kernel.
 class ModuleLowering {
 public:
   explicit ModuleLowering(ModuleOp module);
   virtual ~ModuleLowering() = default;
 
   ModuleOp getModule() { return module; }
-  /// The store of a layer's attentions; a failure was reported.
+  /// Returns the store of a layer's attentions; a failure was reported.
   const FailureOr<KeyStore> &getKeyStore(StringRef layer) const {
     return keyStores.at(layer);
   }
@@ -59,25 +62,27 @@ public:
   LLVM::LLVMFuncOp getSparseMatmul(Type input, Type output);
   /// A function of the runtime that returns a status.
   LLVM::LLVMFuncOp declareKernel(StringRef name, ArrayRef<Type> arguments);
-  /// An internal function with an empty entry block.
+  /// Makes an internal function with an empty entry block.
   LLVM::LLVMFuncOp createFunction(StringRef name, Location location,
                                   Type result, ArrayRef<Type> arguments,
                                   bool isPublic);
 
-  /// The product for matrices of `input` into `output`: a library function, or
-  /// generated code in this module.
+  /// Returns the product for matrices of `input` into `output`: a library
+  /// function, or generated code in this module.
   virtual LLVM::LLVMFuncOp getMatmul(Type input, Type output) = 0;
-  /// Whether a product calls code for the rows of the sweep directly behind it.
-  /// Otherwise that is a sweep like any other, unless it can be described.
+  /// Returns true if a product calls code for the rows of the sweep directly
+  /// after it. If not, that is a sweep like any other, unless it can be
+  /// described.
   virtual bool takesEpilogues() const = 0;
-  /// Only where the target takes such epilogues.
+  /// Prepares such an epilogue; called only if the target takes epilogues.
   virtual FailureOr<PreparedRows> prepareEpilogue(FunctionLowering &function,
                                                   RowsOp op);
 
   virtual LogicalResult lowerRows(FunctionLowering &function, RowsOp op) = 0;
   virtual LogicalResult lowerEmbedding(FunctionLowering &function,
                                        EmbeddingOp op) = 0;
-  /// `ids` null: rows go by their positions; `shard` null: to the whole table.
+  /// Lowers the gradient of a table. Null `ids`: rows go by their positions;
+  /// null `shard`: the whole table.
   virtual LogicalResult lowerTableGradient(FunctionLowering &function,
                                            Operation *op, Value dy,
                                            Value accumulator, Value ids,
@@ -89,21 +94,22 @@ public:
   virtual void copyRows(FunctionLowering &function, const RowsCopy &copy) = 0;
 
 protected:
-  /// Attributes for LLVM of all functions made here.
+  /// Returns the LLVM attributes of all functions made here.
   virtual SmallVector<Attribute> passthrough(OpBuilder &builder);
 
 private:
   ModuleOp module;
-  /// By the name of the layer. Made first, as lowering removes functions.
+  /// By the name of the layer. They are made first, because lowering removes
+  /// functions.
   llvm::StringMap<FailureOr<KeyStore>> keyStores;
 };
 
 /// The slots of a body, collected before it is emitted.
 class Slots {
 public:
-  /// The number of the slot that will hold `value` (a pointer, i64 or f64).
+  /// Returns the number of the slot for `value` (a pointer, i64 or f64).
   unsigned add(Value value);
-  /// The same, but always a slot of its own behind all others: for tables.
+  /// Adds a slot after all others, even if `value` already has one: for tables.
   unsigned append(Value value) {
     values.push_back(value);
     return values.size() - 1;
@@ -112,14 +118,14 @@ public:
   /// Fills an array on the stack.
   Value store(CodeBuilder &code) const;
   int64_t bytes() const { return 8 * static_cast<int64_t>(values.size()); }
-  /// In the body: what slot `index` holds.
+  /// Loads the value of slot `index`, inside the body.
   Value load(CodeBuilder &code, Value slots, unsigned index) const;
 
 private:
   SmallVector<Value> values;
 };
 
-/// A body with what it takes to run it.
+/// A body with the arguments of its launch.
 struct Launch {
   LLVM::LLVMFuncOp body;
   Value slots;
@@ -127,12 +133,12 @@ struct Launch {
   int64_t minRows;
 };
 
-/// The rows of a whole that this rank holds, known when the code runs.
+/// The rows of a whole that this rank holds, as values at run time.
 struct RankRows {
   Value begin, size;
 };
 
-/// A dyna_row_runs, known when the code runs.
+/// A dyna_row_runs, as values at run time.
 struct RowRuns {
   Value rows, starts, count;
 };
@@ -151,34 +157,35 @@ public:
 
   // Tokens of the micro-batch; never asked for by roles without segments.
   Value getTokens(); ///< tq
-  /// Those that are the rows of a token-major value, or that an op sweeps over:
-  /// all, or this rank's.
+  /// Returns the number of tokens that are the rows of a token-major value, or
+  /// that an op sweeps over: all tokens, or this rank's.
   Value getTokens(Value value) { return tokensOf(parts.of(value)).size; }
   Value getTokens(Operation *op) { return tokensOf(parts.ofRows(op)).size; }
-  /// Those of them that are in the loss; -1, not known, where they are a part.
+  /// Returns how many of these tokens are in the loss; -1 (unknown) if they are
+  /// a part.
   Value getTargets(Value value);
-  /// The first of them.
+  /// Returns the first of these tokens.
   Value getFirstToken(Operation *op) {
     return tokensOf(parts.ofRows(op)).begin;
   }
-  /// Whether an op sweeps over this rank's tokens alone.
+  /// Returns true if an op sweeps over this rank's tokens alone.
   bool hasPart(Operation *op) const { return bool(parts.ofRows(op)); }
-  /// The address of the position, i64, of the first of them.
+  /// Returns the address of the position, i64, of the first of these tokens.
   Value getPositions(Operation *op);
-  /// The numbers, i32, of the micro-batch's rows with a target; null where the
-  /// rows of `value` are a part, or nobody asked for them.
+  /// Returns the numbers, i32, of the micro-batch's rows with a target. Null if
+  /// the rows of `value` are a part, or if the target has no such table.
   Value getTargetRows(Value value);
-  /// The runs of the micro-batch's rows at a field of its segments; leaves the
-  /// layer function where there are none.
+  /// Returns the runs of the micro-batch's rows at a field of its segments.
+  /// Leaves the layer function if there are none.
   RowRuns getRuns(size_t field);
 
   PlaceAttr placeOf(Value value) { return source.getPlaceOf(value); }
   const FailureOr<KeyStore> &getKeyStore() {
     return module.getKeyStore(source.getLayer());
   }
-  /// The pointer in a field of dyna_saved.
+  /// Returns the pointer in a field of dyna_saved.
   Value savedField(int64_t offset);
-  /// The place behind those of the results: the op's scratch memory.
+  /// Returns the op's scratch memory: the place after those of the results.
   FailureOr<PlaceAttr> scratchOf(Operation *op);
   Value address(PlaceAttr place);
   Value address(Value value) { return address(placeOf(value)); }
@@ -190,48 +197,50 @@ public:
   /// Elements from one row of an activation to the next.
   int64_t strideOf(Value activation);
 
-  /// The rows of the tensor in an entry of an array of the signature.
+  /// Returns the rows of the tensor in an entry of an array of the signature.
   Value rowsOf(PlaceAttr place);
 
-  /// The size of a group of the context and this rank's place in it, i64.
+  /// Returns the size of a group of the context and this rank's index in it,
+  /// i64.
   std::pair<Value, Value> groupOf(int64_t group);
-  /// This rank's part of `rows` rows that are dealt to the ranks of a group.
+  /// Returns this rank's part of `rows` rows that the ranks of a group share.
   RankRows partOf(int64_t group, Value rows);
-  /// The number of this rank's first feature, where each rank of a group has
-  /// `features` of them.
+  /// Returns the number of this rank's first feature, if each rank of a group
+  /// has `features` of them.
   Value firstFeature(dist::GroupAttr group, int64_t features);
-  /// The same for a shard; leaves the layer function where the part does not
-  /// fit into `room` rows.
+  /// Returns this rank's part of a shard. Leaves the layer function if the part
+  /// has more than `room` rows.
   RankRows partOf(ShardAttr shard, int64_t room);
 
-  /// A name for the next body.
+  /// Returns a name for the next body.
   std::string bodyName(StringRef what);
 
-  /// The products that run as one when this, one of them, has been reached;
+  /// Returns the products that run as one when this one of them is reached;
   /// null if it runs alone.
   const ProductRun *runOf(Operation *product) const {
     auto found = runs.find(product);
     return found == runs.end() ? nullptr : &found->second;
   }
-  /// What the product is told to do behind it; null: nothing.
+  /// Returns the described epilogue of the product; null if it has none.
   const DescribedEpilogue *describedBehind(Operation *product) const {
     auto found = described.find(product);
     return found == described.end() ? nullptr : &found->second;
   }
-  /// Whether the sweep is done by the products in front of it.
+  /// Returns true if the products before the sweep compute it.
   bool isDescribed(RowsOp rows) const { return describedRows.contains(rows); }
-  /// One or the other, decided when the code runs. What both use has to have
-  /// its address taken before.
+  /// Emits a branch on `condition` at run time. Take the addresses that both
+  /// sides use before it.
   void choose(Value condition, function_ref<void()> then,
               function_ref<void()> otherwise);
 
-  /// Calls a function that returns a status; leaves the layer function with it
-  /// if that is not DYNA_OK.
+  /// Calls a function that returns a status; leaves the layer function with any
+  /// status but DYNA_OK.
   void call(LLVM::LLVMFuncOp callee, ValueRange arguments);
   void check(Value status);
 
-  /// Leaves the layer function unless all `count` token ids, or positions from
-  /// those of the rows of `op` on, are among the `rows` rows of a table.
+  /// Leaves the layer function unless all `count` ids are rows of a table with
+  /// `rows` rows. The second form checks positions, from the first row of `op`
+  /// on.
   void checkIds(Value ids, Value count, int64_t rows);
   void checkPositions(Operation *op, Value count, int64_t rows);
 
@@ -259,7 +268,7 @@ private:
   unsigned bodies = 0;
 };
 
-/// A struct of the C interface on the stack. Every field is written.
+/// A struct of the C interface on the stack. Write every field.
 class StructBuilder {
 public:
   StructBuilder(CodeBuilder &code, int64_t bytes)
@@ -278,11 +287,11 @@ private:
 };
 
 //===----------------------------------------------------------------------===//
-// What all targets lower alike: calls of kernels
+// Calls of kernels, which are the same for all targets.
 //===----------------------------------------------------------------------===//
 
-/// A product, with the sweep behind it as epilogue if `epilogue` is not null;
-/// of a run the last one does them all.
+/// Lowers a product. If `epilogue` is not null, the sweep after it is its
+/// epilogue. The last product of a run computes all of them.
 LogicalResult lowerProduct(FunctionLowering &function, Operation *op,
                            RowsOp epilogue);
 LogicalResult lowerAttention(FunctionLowering &function, AttentionOp op);
@@ -295,8 +304,8 @@ LogicalResult lowerHead(FunctionLowering &function,
                         LinearCrossEntropyInputOp op);
 LogicalResult lowerCollective(FunctionLowering &function, Operation *op);
 
-/// A sweep over rows, prepared but not run: `launch` goes into a product;
-/// `finish` adds up what the chunks left, once all have run.
+/// A sweep over rows that is prepared but not run. `launch` goes into a
+/// product. `finish` adds up the sums of the chunks, once all have run.
 struct PreparedRows {
   Launch launch;
   std::function<void()> finish;

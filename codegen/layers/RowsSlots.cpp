@@ -1,4 +1,4 @@
-//===- RowsSlots.cpp - What the code of a sweep is given ------------------===//
+//===- RowsSlots.cpp - Collects the arguments of a sweep's code -----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

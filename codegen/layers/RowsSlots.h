@@ -1,4 +1,4 @@
-//===- RowsSlots.h - What the code of a sweep is given ----------*- C++ -*-===//
+//===- RowsSlots.h - Collects the arguments of a sweep's code ---*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -10,17 +10,17 @@
 
 namespace mlir::dyna::layers {
 
-/// The slots of a sweep's body: what lies where.
+/// The slots of a sweep's body, and which argument is in which slot.
 struct RowsSlots {
   Slots slots;
   RowsArguments arguments;
 };
 
-/// Collects what the body needs into slots, and checks positions.
+/// Collects the arguments of the body into slots, and checks positions.
 FailureOr<RowsSlots> collectSlots(FunctionLowering &function, RowsOp op,
                                   const RowsPlan &plan);
 
-/// Sums over rows are yielded only, and lie where they are added to.
+/// Checks that sums over rows are only yielded, and lie in their accumulators.
 LogicalResult checkSums(FunctionLowering &function, RowsOp op,
                         const RowsPlan &plan);
 

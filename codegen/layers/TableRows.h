@@ -1,4 +1,4 @@
-//===- TableRows.h - Rows of tables, whole or a rank's part -----*- C++ -*-===//
+//===- TableRows.h - Finds the rows of a table that a rank has --*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -11,7 +11,7 @@
 
 namespace mlir::dyna::layers {
 
-/// Which rows of a table are here: all, or a rank's part.
+/// The rows of a table that are on this rank: all, or a part.
 class TableRows {
 public:
   TableRows(FunctionLowering &function, Slots &slots, ShardAttr shard,
@@ -24,8 +24,8 @@ public:
     size = slots.add(part.size);
   }
 
-  /// In the body: `here` is emitted with the row of the local table;
-  /// `elsewhere` where the row is another rank's.
+  /// Emits `here` with the row of the local table, inside the body. Emits
+  /// `elsewhere` for a row of another rank.
   void visit(CodeBuilder &code, const Slots &slots, Value args, Value row,
              function_ref<void(Value)> here,
              function_ref<void()> elsewhere) const {
@@ -40,13 +40,14 @@ public:
 private:
   std::optional<unsigned> begin, size;
 };
-/// The rows of the whole table of which `table` is this rank's part.
+/// Returns the rows of the whole table of which `table` is this rank's part.
 inline int64_t wholeRows(Value table, ShardAttr shard) {
   return shard ? shard.getRows()
                : cast<RankedTensorType>(table.getType()).getDimSize(0);
 }
 
-/// Where the ids of the rows of dy are; without `ids` they are positions.
+/// Returns the address of the ids of the rows of dy; without `ids`, of
+/// positions.
 inline Value idsOf(FunctionLowering &function, Operation *op, Value ids) {
   return ids ? function.address(ids) : function.getPositions(op);
 }

@@ -1,4 +1,4 @@
-//===- ToLlvm.cpp - From lowered functions to LLVM IR ---------------------===//
+//===- ToLlvm.cpp - Lowers loops and vectors to LLVM IR -------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,9 +1,9 @@
-//===- ToLlvm.h - From lowered functions to LLVM IR -------------*- C++ -*-===//
+//===- ToLlvm.h - Lowers loops and vectors to LLVM IR -----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What the code of all targets goes through once its layer functions are loops
-// and vectors: the passes into the LLVM dialect, and LLVM's own optimisation.
+// All targets share the steps from loops and vectors to optimised code: the
+// passes into the LLVM dialect, and LLVM's own optimisation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@ class OpPassManager;
 
 namespace dyna::layers {
 
-/// Adds the passes that turn what a target's own conversion leaves (arith, math,
-/// scf, vector) into the LLVM dialect.
+/// Adds the passes from a target's own conversion (arith, math, scf, vector) to
+/// the LLVM dialect.
 void addConversionToLlvm(OpPassManager &manager);
 
 /// Runs LLVM's default passes of `level` (0 to 3, as -O0 to -O3).

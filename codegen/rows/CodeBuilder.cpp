@@ -1,4 +1,4 @@
-//===- CodeBuilder.cpp - Short names for scalar and vector code -*- C++ -*-===//
+//===- CodeBuilder.cpp - Builds scalar and vector code --------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,11 +1,11 @@
-//===- CodeBuilder.h - Short names for scalar and vector code -*- C++ -*-===//
+//===- CodeBuilder.h - Builds scalar and vector code ------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Generated code works on raw pointers and on vectors whose width is known when
-// compiling. All integers that index or count are i64, never `index`, so that
-// every block argument already has an LLVM type and loops can stand inside
-// `llvm.func` from the start.
+// Generated code works on raw pointers and on vectors of a width that is known
+// at compile time. All integers that index or count are i64, never `index`. So
+// every block argument has an LLVM type, and loops can stand inside `llvm.func`
+// from the start.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,20 +19,19 @@
 namespace mlir::dyna::rows {
 
 /// Part of a row: `width` columns from `column` on. `column` is a multiple of
-/// `granularity` (0: it is 0 itself).
+/// `granularity`; with granularity 0 it is 0.
 struct Piece {
   Value column;
   int64_t width;
   int64_t granularity;
-  /// Which of the pieces that a thread has of every row, if they are always the
-  /// same ones.
+  /// Number of the piece, if a thread has the same pieces of every row.
   int64_t number = 0;
-  /// Whether what is computed counts (i1); null: it does. Loads of a piece that
-  /// does not are of another one, in bounds.
+  /// True (i1) if results of the piece count; null: they do. A piece that does
+  /// not count loads another one, in bounds.
   Value active = {};
 };
 
-/// What the machine that the code is for does itself.
+/// Abilities of the machine that runs the code.
 struct CodeTraits {
   bool roundsToBF16 = false; ///< f32 to bf16
   bool hasLibm = true; ///< functions in f64; otherwise they are polynomials
@@ -84,9 +83,9 @@ public:
   Value shiftRight(Value value, int64_t bits); ///< logical
   Value min(Value lhs, Value rhs);             ///< signed
   Value max(Value lhs, Value rhs);
-  /// `value` rounded up to a multiple of `multiple`; not negative.
+  /// Rounds `value` up to a multiple of `multiple`; not for negative values.
   Value roundUp(Value value, int64_t multiple);
-  /// `(value + divisor - 1) / divisor`, both not negative.
+  /// Returns `(value + divisor - 1) / divisor`; not for negative values.
   Value ceilDiv(Value value, Value divisor);
 
   // Comparison (signed; floats ordered).
@@ -105,25 +104,26 @@ public:
   Value zeroExtend(Value value, Type type); ///< integers
   Value convertFloat(Value value, Type type);
   Value convertToFloat(Value integer, Type type); ///< signed
-  /// The sum of a vector's elements, halves added to halves.
+  /// Returns the sum of a vector's elements; halves are added to halves.
   Value horizontalSum(Value vector);
 
   // Memory.
-  /// `pointer + index * bytes of element`.
+  /// Returns `pointer + index * bytes of element`.
   Value offset(Value pointer, Value index, Type element);
   Value offsetBytes(Value pointer, int64_t bytes);
   Value load(Value pointer, Type type, int64_t alignment = 0);
   void store(Value value, Value pointer, int64_t alignment = 0);
   Value loadField(Value pointer, int64_t bytes, Type type);
   void storeField(Value value, Value pointer, int64_t bytes);
-  /// `bytes` bytes of stack, taken once at the function's start.
+  /// Reserves `bytes` bytes of stack, once at the function's start.
   Value stack(int64_t bytes, int64_t alignment = 64);
 
-  /// Elements of f64, f32 or bf16 at `pointer` as a vector of the accumulator
-  /// type, and back (bf16: to nearest even, NaN stays NaN).
+  /// Loads elements of f64, f32 or bf16 at `pointer` as a vector of the
+  /// accumulator type. The store converts back (bf16: rounded to nearest even,
+  /// NaN stays NaN).
   Value loadElements(Value pointer, Type element, int64_t width,
                      int64_t alignment);
-  /// `streaming` stores, if aligned to their size, do not read the cache line
+  /// Stores with `streaming`, aligned to their size, do not read the cache line
   /// first and leave nothing in the cache.
   void storeElements(Value vector, Value pointer, Type element,
                      int64_t alignment, bool streaming = false);
@@ -135,25 +135,27 @@ public:
   forLoop(Value begin, Value end, int64_t step, ValueRange carried,
           function_ref<SmallVector<Value>(Value, ValueRange)> body);
   void ifThen(Value condition, function_ref<void()> then);
-  /// Where `piece` counts.
+  /// Runs `then` if `piece` counts.
   void ifActive(const Piece &piece, function_ref<void()> then) {
     piece.active ? ifThen(piece.active, then) : then();
   }
   void ifThenElse(Value condition, function_ref<void()> then,
                   function_ref<void()> otherwise);
 
-  /// Visits columns [0, count) in vectors: `unroll` vectors of `width` per turn
-  /// of a loop, then those left one by one, then descending powers of two.
+  /// Visits columns [0, count) in vectors. A loop takes `unroll` vectors of
+  /// `width` per turn. The rest follows one by one, then in descending powers
+  /// of two.
   void forColumns(int64_t count, int64_t width, int64_t unroll,
                   function_ref<void(ArrayRef<Piece>)> body);
 
-  /// The same, adding up `sums` values: `body` returns, for each piece and sum,
-  /// the vector to add (piece-major). The results are scalars of `type`.
+  /// Visits columns in the same way and adds up `sums` values. `body` returns,
+  /// for each piece and sum, the vector to add (piece-major). The results are
+  /// scalars of `type`.
   SmallVector<Value>
   sumColumns(int64_t count, int64_t width, int64_t unroll, unsigned sums,
              Type type, function_ref<SmallVector<Value>(ArrayRef<Piece>)> body);
 
-  /// A constant of `value`'s type.
+  /// Returns a constant of `value`'s type.
   Value like(Value value, double number) {
     return constant(value.getType(), number);
   }
@@ -162,14 +164,14 @@ private:
   CodeTraits traits;
 };
 
-/// Bytes of an element.
+/// Returns the bytes of an element.
 int64_t sizeOf(Type element);
 inline Type elementOf(Value tensor) {
   return cast<RankedTensorType>(tensor.getType()).getElementType();
 }
 
-/// The alignment of `piece` in a row of `rowElements` elements of a tensor
-/// whose first row is aligned to DYNA_BLOCK_ALIGNMENT.
+/// Returns the alignment of `piece` in a row of `rowElements` elements. The
+/// first row of the tensor is aligned to DYNA_BLOCK_ALIGNMENT.
 int64_t alignmentOf(const Piece &piece, int64_t rowElements, Type element);
 
 } // namespace mlir::dyna::rows

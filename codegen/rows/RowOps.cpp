@@ -1,4 +1,4 @@
-//===- RowOps.cpp - The arithmetic of row-wise ops -*- C++ -*-===//
+//===- RowOps.cpp - Emits the arithmetic of row-wise ops ------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

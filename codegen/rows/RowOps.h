@@ -1,4 +1,4 @@
-//===- RowOps.h - The arithmetic of row-wise ops -*- C++ -*-===//
+//===- RowOps.h - Emits the arithmetic of row-wise ops ----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -10,34 +10,36 @@
 
 namespace mlir::dyna::rows {
 
-/// What the arithmetic of one piece of one row may ask for.
+/// Gives access to the values of one piece of one row.
 class RowPiece {
 public:
   virtual ~RowPiece() = default;
   virtual CodeBuilder &code() = 0;
   virtual const Piece &piece() = 0;
-  /// The piece of an activation, in the accumulator type.
+  /// Returns the piece of an activation, in the accumulator type.
   virtual Value get(Value activation) = 0;
-  /// The piece of a vector parameter.
+  /// Returns the piece of a vector parameter.
   virtual Value getVector(Value parameter) = 0;
-  /// The piece of the table row of this row's position.
+  /// Returns the piece of the table row of this row's position.
   virtual Value getTableRow(PositionsOp op) = 0;
-  /// A statistic of this row, in all lanes.
+  /// Returns a statistic of this row, in all lanes.
   virtual Value get(const Statistic &statistic) = 0;
-  /// The random key of this row for a dropout.
+  /// Returns the random key of this row for a dropout.
   virtual Value getRandomKey(DropoutOp op) = 0;
-  /// The number of the row's first feature; null for 0, as where the row is whole.
+  /// Returns the number of the row's first feature. Null means 0, for example
+  /// for whole rows.
   virtual Value getFirstFeature(DropoutOp op) = 0;
 };
 
-/// The piece of the result of `op`, which is not a rotary or an accumulation.
+/// Emits the piece of the result of `op`, which is no rotary or accumulation.
 Value emitRowOp(RowPiece &row, Operation *op);
 
-/// What this piece adds to `result`, the result of an accumulation.
+/// Emits the contribution of this piece to `result`, the result of an
+/// accumulation.
 Value emitContribution(RowPiece &row, OpResult result);
 
-/// What this piece adds to the sum of a statistic, and the statistic from the
-/// sum (a scalar).
+/// Emits the contribution of this piece to the sum of a statistic. The second
+/// function makes the statistic from the sum (a scalar).
 Value emitTerm(RowPiece &row, const Statistic &statistic);
 Value emitStatistic(CodeBuilder &code, const Statistic &statistic, Value sum,
                     int64_t width);

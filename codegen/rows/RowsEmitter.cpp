@@ -1,4 +1,4 @@
-//===- RowsEmitter.cpp - The code of a sweep over rows --------------------===//
+//===- RowsEmitter.cpp - Emits the code of a sweep over rows --------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

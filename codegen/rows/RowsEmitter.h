@@ -1,10 +1,10 @@
-//===- RowsEmitter.h - The code of a sweep over rows ------------*- C++ -*-===//
+//===- RowsEmitter.h - Emits the code of a sweep over rows ------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // A `dyna.rows` becomes a body that follows its plan (RowsPlan.h) row by row.
-// What a target decides is behind `RowsTarget`: where the body finds what it
-// works on, what memory it has, and who computes which columns of a row.
+// `RowsTarget` makes three decisions of a target: where arguments of the body
+// are, which memory it has, and which columns of a row each thread computes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,55 +19,57 @@
 
 namespace mlir::dyna::rows {
 
-/// What the body of a sweep works on: numbers of its arguments.
+/// Numbers of the arguments of a sweep's body.
 struct RowsArguments {
   llvm::MapVector<Value, unsigned> operands;   ///< from outside, and tables
   llvm::MapVector<unsigned, unsigned> results; ///< activations, by result
   llvm::DenseMap<Value, int64_t> strides;      ///< of those, in elements
   SmallVector<unsigned> partials;              ///< per accumulation
   llvm::MapVector<Operation *, unsigned> keys; ///< of dropouts
-  /// Number of the first feature, for dropouts that have a part of the features.
+  /// Number of the first feature, for dropouts that have a part of the
+  /// features.
   llvm::MapVector<Operation *, unsigned> features;
   std::optional<unsigned> samples, positions; ///< arrays of the segments
 };
 
-/// What is the target's own about a body.
+/// The part of a body that depends on the target.
 class RowsTarget {
 public:
   virtual ~RowsTarget() = default;
   virtual CodeBuilder &code() = 0;
-  /// The argument of that number, a pointer or a number.
+  /// Returns the argument of that number, a pointer or a number.
   virtual Value argument(unsigned number) = 0;
-  /// Memory of the body, for as long as it runs.
+  /// Reserves memory of the body, for as long as it runs.
   virtual Value takeMemory(int64_t bytes) = 0;
-  /// The address of constants.
+  /// Returns the address of constants.
   virtual Value table(ArrayRef<double> values) = 0;
-  /// May ask for what the sweep will read behind this piece of a row.
+  /// May prefetch what the sweep will read after this piece of a row.
   virtual void prefetch(Value row, const Piece &piece, Type element) {}
-  /// Visits columns [0, count) in pieces, up to `unroll` at once, and adds up
-  /// what `body` returns for them (piece-major) to `sums` scalars of `type`.
+  /// Visits columns [0, count) in pieces, up to `unroll` at once. Adds up the
+  /// results of `body` (piece-major) to `sums` scalars of `type`.
   virtual SmallVector<Value>
   sumColumns(int64_t count, int64_t unroll, unsigned sums, Type type,
              function_ref<SmallVector<Value>(ArrayRef<Piece>)> body) = 0;
-  /// The two halves of each of `heads` heads turn by the same angles: emits
-  /// `angles` (sine and cosine) for the pieces of a half, and `turn` for them in
-  /// every head, of which it gets the first column and who tells it the angles.
+  /// Emits a rotation in which the two halves of each of `heads` heads turn by
+  /// the same angles. `angles` returns sine and cosine for a piece of a half.
+  /// `turn` is called for the pieces of every head, with the head's first
+  /// column and a function that returns the angles.
   using Angles = std::pair<Value, Value>;
   virtual void
   turnHeads(int64_t half, int64_t heads, Type type,
             function_ref<Angles(const Piece &)> angles,
             function_ref<void(Value, const Piece &, function_ref<Angles()>)>
                 turn) = 0;
-  /// Whether a thread has the same pieces in every pass and keeps what it knows
-  /// of them (`Piece::number`): then nothing is stored only to be read back,
-  /// except what other threads turned.
+  /// Returns true if a thread has the same pieces in every pass and keeps their
+  /// values (`Piece::number`). Then values are stored only to be read back if
+  /// other threads turned them.
   virtual bool keepsPieces() const { return false; }
-  /// With keepsPieces: whether what a piece has read is among that, or read again
-  /// in each pass.
+  /// With keepsPieces: returns true if operands of a piece are kept too, and
+  /// not read again in each pass.
   virtual bool keepsOperands() const { return true; }
-  /// What the threads of a row have stored so far can be read by all of them.
+  /// Makes all stores of the threads of a row so far visible to all of them.
   virtual void syncRow() {}
-  /// With keepsPieces: adds to what sum over rows `number` has of a piece.
+  /// With keepsPieces: adds a piece to the sum over rows of that number.
   virtual void addToSum(unsigned number, const Piece &piece, Value value) {
     llvm_unreachable("a target without registers for sums");
   }
@@ -88,10 +90,10 @@ public:
       : target(target), rows(op), plan(plan), arguments(arguments),
         builder(target.code()) {}
 
-  /// What all rows share; `chunk` is the number of the row of partial sums that
-  /// the body adds to, which it clears. Null: the target keeps sums itself.
+  /// Emits code that all rows share. The body clears row `chunk` of the partial
+  /// sums and adds to it. Null: the target keeps sums itself.
   void begin(Value chunk);
-  /// The rows [begin, end). `streams`: results bypass the cache.
+  /// Emits the rows [begin, end). `streams`: results bypass the cache.
   void emitRows(Value begin, Value end, bool streams);
   void emitRow(Value row);
 
@@ -126,13 +128,15 @@ private:
         builder.offset(pointer, current.column, element), element,
         current.width, alignmentOf(current, plan.width, element));
   }
-  /// Whether a stash of the plan needs memory.
+  /// Returns true if a stash of the plan needs memory.
   bool isStashed(Value value) const {
     return !target.keepsPieces() || value.getDefiningOp<RotaryOp>();
   }
-  /// Leaves of a piece's values, which later passes find, those to be read back.
+  /// Keeps only those values of a piece that the plan reads back; later passes
+  /// read operands again.
   void dropOperands(DenseMap<Value, Value> &values) const;
-  /// Where the body keeps an activation of its own for later passes.
+  /// Returns the memory in which the body keeps an activation of its own for
+  /// later passes.
   std::pair<Value, Type> storageOf(Value value);
 
   RowsTarget &target;

@@ -1,4 +1,4 @@
-//===- RowsPlan.cpp - In which pass over a row what is computed -*- C++ -*-===//
+//===- RowsPlan.cpp - Assigns the values of a sweep to passes -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- RowsPlan.h - In which pass over a row what is computed -*- C++ -*-===//
+//===- RowsPlan.h - Assigns the values of a sweep to passes -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -6,16 +6,16 @@
 // columns. A norm needs sums over the whole row first, so it splits the row
 // into passes; the row stays in the first-level cache between them. For
 //
-//   %h = add %x, %p;  %n = layer_norm %h, %g, %b;  yield %h, %n
+//     %h = add %x, %p;  %n = layer_norm %h, %g, %b;  yield %h, %n
 //
-//   pass 0   h = x + p, stored; sum of h
-//   pass 1   h read back;       sum of (h - mean)^2
-//   pass 2   h read back;       n computed, stored
+//     pass 0   h = x + p, stored; sum of h
+//     pass 1   h read back;       sum of (h - mean)^2
+//     pass 2   h read back;       n computed, stored
 //
 // Every value is computed in exactly one pass, its *level*. A later pass reads
 // a value back from its place if it is yielded, else from a *stash* on the
-// stack. Consequences that the memory phase relies on: an operand used once is
-// read once, and a yielded value is stored as soon as it is known.
+// stack. The memory phase relies on two consequences. An operand that is used
+// once is read once. A yielded value is stored as soon as it is known.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@
 
 namespace mlir::dyna::rows {
 
-/// A number per row, from a sum over its columns.
+/// A number per row, computed from a sum over its columns.
 struct Statistic {
   enum Kind {
     Mean,        ///< mean of x
@@ -64,18 +64,18 @@ struct RowsPlan {
   int passes = 1;
   SmallVector<Statistic> statistics;
   SmallVector<Accumulation> accumulations;
-  /// Yielded activations, and the results of the sweep that they are.
+  /// Yielded activations, each with the numbers of the results.
   llvm::MapVector<Value, SmallVector<unsigned>> yields;
   /// Row-wide values made before the first pass.
   SmallVector<RotaryOp> rotaries;
-  /// Values of the body that are read back, and those of them to be kept on the
-  /// stack because nobody yields them.
+  /// Values of the body that are read back. `stashes` are those that are kept
+  /// on the stack, because they are not yielded.
   llvm::DenseSet<Value> rereads;
   llvm::SetVector<Value> stashes;
   /// The pass of each activation made in the body.
   llvm::DenseMap<Value, int> levels;
 
-  /// 0 for values from outside.
+  /// Returns the pass of a value; 0 for values from outside.
   int levelOf(Value value) const { return levels.lookup(value); }
   const Statistic *find(const Statistic &key) const {
     auto *found = llvm::find(statistics, key);
@@ -83,7 +83,7 @@ struct RowsPlan {
   }
 };
 
-/// Plans the sweep, or says what about it cannot be compiled.
+/// Plans the sweep, or reports why it cannot be compiled.
 FailureOr<RowsPlan> planRows(RowsOp op);
 
 } // namespace mlir::dyna::rows

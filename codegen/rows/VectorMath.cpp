@@ -1,4 +1,4 @@
-//===- VectorMath.cpp - Functions of vectors, without libm -*- C++ -*-===//
+//===- VectorMath.cpp - Computes functions of vectors without libm --------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

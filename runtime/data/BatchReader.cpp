@@ -1,4 +1,4 @@
-//===- BatchReader.cpp - Samples and mini-batches -------------------------===//
+//===- BatchReader.cpp - Reads mini-batches of samples in a seeded order --===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

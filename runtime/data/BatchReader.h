@@ -1,17 +1,17 @@
-//===- BatchReader.h - Samples and mini-batches -----------------*- C++ -*-===//
+//===- BatchReader.h - Reads mini-batches of samples in a seeded order ----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // Puts the samples of a data set into mini-batches, in an order given by a
 // seed:
 //
-//   samples    all samples of the set in random order
-//   documents  documents in random order, the samples of each one after another
-//   none       as the data lie
+//     samples    all samples of the set in random order
+//     documents  documents in random order, the samples of each in sequence
+//     none       the order of the data
 //
-// Every epoch visits every sample once, in an order of its own. The reader's
-// whole state is a `DataCursor`: a reader set to a cursor continues bit for bit
-// as the one that gave it.
+// Every epoch visits every sample once, in an order of its own. A `DataCursor`
+// is the reader's whole state: a reader that is set to a cursor continues bit
+// for bit like the reader that gave it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,16 +31,17 @@ struct MiniBatch {
   int64_t tokens = 0;  ///< of all samples
   int64_t targets = 0; ///< those that are in the loss
 
-  /// The tokens of each sample: what plans are made from.
+  /// Returns the tokens of each sample; plans are made from these.
   std::vector<int64_t> lengths() const;
 };
 
 enum class Shuffle { Samples, Documents, None };
 
-/// From "samples", "documents" or "none".
+/// Parses "samples", "documents" or "none".
 StatusOr<Shuffle> parseShuffle(std::string_view text);
 
-/// A place between two samples, and what it is a place in.
+/// A position between two samples, and a description of the data that it
+/// belongs to.
 struct DataCursor {
   int64_t epoch = 0;
   int64_t place = 0; ///< samples, or documents, of the epoch's order before
@@ -63,21 +64,21 @@ struct BatchOptions {
   int64_t epochs = 0; ///< how often to go through the data; 0: without end
 };
 
-/// Not to be used by two threads at once.
+/// Reads mini-batches. Use it from one thread at a time.
 class BatchReader {
 public:
   BatchReader(SampleIndexPointer index, const BatchOptions &options);
 
-  /// The next samples, as many as fit `tokens`, but at least one. Empty at the
-  /// end of the last epoch.
+  /// Returns the next samples: as many as fit into `tokens`, but at least one.
+  /// Empty at the end of the last epoch.
   StatusOr<MiniBatch> next(int64_t tokens);
 
-  /// Where the next mini-batch starts.
+  /// Returns the position at which the next mini-batch starts.
   const DataCursor &cursor() const { return cursor_; }
   /// Continues at `cursor`; fails if it belongs to other data, or to another
   /// order.
   Status seek(const DataCursor &cursor);
-  /// Continues a run whose data are others now: with the epoch behind that of
+  /// Continues a run whose data have changed: starts the epoch after that of
   /// `cursor`.
   void seekNextEpoch(const DataCursor &cursor);
 

@@ -1,24 +1,25 @@
-//===- Dataset.h - Documents of token ids -----------------------*- C++ -*-===//
+//===- Dataset.h - Reads documents of token ids -----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A data set is a numbered list of documents; a document is a list of token ids
-// and a mark from which token on its tokens are targets of the loss. How long
-// each is, is known when the set is open; its tokens are read in parts, when
-// they are needed, so no document is too large. Opening looks at everything
-// that could end a run hours later: each JSON line and each id of an indexed
-// set is read once, on all cores.
+// A data set is a numbered list of documents. A document is a list of token
+// ids, and the index of the first token that is a target of the loss.
 //
-// Files that change while they are open are noticed at the next read (size,
-// time of writing and time of change), and what a set holds has a fingerprint, for
-// runs that go on another day.
+// All lengths are known after opening. Tokens are read in parts, when they are
+// needed, so no document is too large. Opening checks everything that could end
+// a run hours later. It reads each JSON line and each id of an indexed set
+// once, on all cores.
+//
+// The next read notices a file that has changed since opening (size, time of
+// writing, time of change). A fingerprint of the contents lets a resumed run
+// recognize its data.
 //
 // Tokens of text
 // --------------
 // Text is read as bytes: token ids 0 to 255. With a vocabulary of 257 the token
 // 256 ends every document; with one of 256 nothing does. Any other vocabulary
-// is an error: its ids are not bytes. Indexed data are taken as they are, so
-// their end token, if they have one, is the last token of each document.
+// is an error, because its ids are not bytes. Indexed data are used unchanged.
+// Their end token, if they have one, is the last token of each document.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,11 +47,12 @@ struct Document {
   int64_t firstTarget = 1;
 };
 
-/// What is known of a document without reading it.
+/// Properties of a document that are known without reading it.
 struct DocumentShape {
   int64_t tokens = 0;
   int64_t firstTarget = 1; ///< as in Document
-  /// Tokens behind the first target are no targets (`Dataset::readIgnored`).
+  /// True if some tokens after the first target are no targets
+  /// (`Dataset::readIgnored`).
   bool hasIgnored = false;
 };
 
@@ -63,49 +65,49 @@ inline bool operator==(const DocumentRange &a, const DocumentRange &b) {
   return a.begin == b.begin && a.end == b.end;
 }
 
-/// All functions may be called from several threads at once. A document is
-/// given by its index, 0 <= index < size().
+/// Documents by index, 0 <= index < size(). All functions may be called from
+/// several threads at once.
 class Dataset {
 public:
   virtual ~Dataset() = default;
 
-  /// The number of documents, at least one.
+  /// Returns the number of documents, at least one.
   virtual int64_t size() const = 0;
   virtual DocumentShape shape(int64_t index) const = 0;
   /// Appends the tokens [begin, end) of a document, 0 <= begin <= end <= its
-  /// number of tokens. Ids are below the vocabulary. Fails if what was opened
-  /// has changed.
+  /// number of tokens. Ids are below the vocabulary. Fails if the files have
+  /// changed.
   virtual Status readTokens(int64_t index, int64_t begin, int64_t end,
                             std::vector<int32_t> &tokens) const = 0;
-  /// Appends the ranges behind a document's first target that are no targets, in
-  /// order, as what a user says between two answers.
+  /// Appends the ranges after a document's first target that are no targets, in
+  /// order. An example is the user's text between two answers.
   virtual Status readIgnored(int64_t index,
                              std::vector<DocumentRange> &ranges) const {
     (void)index, (void)ranges;
     return Status::ok();
   }
-  /// Where a document comes from, for messages: "corpus.jsonl:12".
+  /// Returns the origin of a document, for messages: "corpus.jsonl:12".
   virtual std::string describe(int64_t index) const = 0;
-  /// A hash of the documents' lengths, order and contents, the same on every
-  /// machine. All contents are read for it, once.
+  /// Returns a hash of the documents' lengths, order and contents, the same on
+  /// every machine. It reads all contents, once.
   virtual uint64_t fingerprint() const = 0;
-  /// Memory that the set takes: tables, and the largest copy that a read makes
-  /// for a while. Mapped files are not part of it: their pages are the
-  /// system's, which drops them when others need the memory.
+  /// Returns the memory of the set: tables, and the largest temporary copy of a
+  /// read. Mapped files are not counted: their pages belong to the system,
+  /// which drops them if memory is needed.
   virtual int64_t heldBytes() const = 0;
-  /// The token that ends every document, where that is known.
+  /// Returns the token that ends every document, if it is known.
   virtual std::optional<int32_t> endToken() const { return std::nullopt; }
-  /// What was given and is left out, for people.
+  /// Returns notes about inputs that were left out, for people.
   virtual std::vector<std::string> notes() const { return {}; }
 
-  /// A whole document.
+  /// Reads a whole document.
   StatusOr<Document> read(int64_t index) const;
 };
 
 using DatasetPointer = std::shared_ptr<const Dataset>;
 
-/// Names of the members of a line of JSON, by the part that they make of a document
-/// (LineFields.h).
+/// Names of the members of a line of JSON, by the part of a document that they
+/// become (LineFields.h).
 struct LineFields {
   std::vector<std::string> text = {"text"}, input = {"input"},
                            target = {"target"}, messages = {"messages"};
@@ -115,24 +117,23 @@ struct LineFields {
 struct DataOptions {
   /// Entries of the model's vocabulary; every token id is below it.
   int64_t vocabulary = 257;
-  /// Of synthetic data.
+  /// Seed of synthetic data.
   uint64_t seed = 0;
-  /// Lines of JSON that may be left out as they cannot be read, of all files
-  /// together.
+  /// Limit of unreadable lines of JSON that may be left out, over all files.
   int64_t skipBadLines = 0;
   LineFields fields;
 };
 
-/// The documents of all `parts`, one part after the other.
+/// Returns the documents of all `parts`, one part after the other.
 DatasetPointer concatenate(std::vector<DatasetPointer> parts);
 
-/// Documents that are an input followed by a target, with the loss on the
-/// target. Both sets must have equally many documents.
+/// Returns documents that are an input followed by a target, with the loss on
+/// the target. Both sets must have the same number of documents.
 StatusOr<DatasetPointer> pairDatasets(DatasetPointer inputs,
                                       DatasetPointer targets);
 
-/// Sets `count` documents, chosen by `seed`, apart: {the others, those}. Fails
-/// unless 0 < count < size.
+/// Splits off `count` documents, chosen by `seed`. Returns {the others, these}.
+/// Fails unless 0 < count < size.
 StatusOr<std::pair<DatasetPointer, DatasetPointer>>
 holdOut(const DatasetPointer &all, int64_t count, uint64_t seed);
 

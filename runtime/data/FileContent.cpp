@@ -1,4 +1,4 @@
-//===- FileContent.cpp - What a file of data holds ------------------------===//
+//===- FileContent.cpp - Recognizes the form of a data file ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- FileContent.h - What a file of data holds ----------------*- C++ -*-===//
+//===- FileContent.h - Recognizes the form of a data file -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -23,10 +23,10 @@ struct FileContent {
   std::string advice; ///< what to do about it
 };
 
-/// Bytes of a file's beginning that tell what it holds.
+/// Bytes of a file's beginning that show its form.
 inline constexpr size_t contentBytes = 4096;
 
-/// By the first `contentBytes` of a file, whatever its name.
+/// Classifies a file by its first `contentBytes`, whatever its name.
 FileContent contentOf(std::string_view beginning,
                       const LineFields &fields = {});
 

@@ -1,4 +1,4 @@
-//===- Lengths.cpp - Real length distributions and synthetic data ---------===//
+//===- Lengths.cpp - Makes synthetic data of real lengths -----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

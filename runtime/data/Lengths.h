@@ -1,20 +1,21 @@
-//===- Lengths.h - Real length distributions and synthetic data -*- C++ -*-===//
+//===- Lengths.h - Makes synthetic data of real lengths ---------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lengths as they occur in practice, as quantile tables that ship with the
-// project, and data sets of random tokens with such lengths. Benchmarks use
-// them where no real data lie at hand.
+// The project includes quantile tables of real lengths, and makes data sets of
+// random tokens with these lengths. Benchmarks use them if no real data are
+// available.
 //
-//   synthetic:multitask     a mixture of 1,900 tasks, input and target together
-//   synthetic:code          source files, cut at 32,768 tokens
-//   synthetic:equal=256     256 each
-//   synthetic:lengths=FILE  one length per line of FILE (of a line "a,b": a +
-//   b)
+//     synthetic:multitask     a mixture of 1,900 tasks, input and target joined
+//     synthetic:code          source files, cut at 32,768 tokens
+//     synthetic:equal=256     256 each
+//     synthetic:lengths=FILE  one length per line of FILE (a line "a,b" means
+//                             a + b)
 //
-// followed by ":documents=N", default 100,000. A length is the number of tokens
-// a sample has in the model: the document is one token longer, as its last
-// token is a target only. All tokens but the first are targets.
+// A suffix ":documents=N" sets the number of documents; the default is 100,000.
+// A length is the number of tokens that a sample has in the model. The document
+// is one token longer, because its last token is only a target. All tokens but
+// the first are targets.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +26,7 @@
 
 namespace dyna {
 
-/// A length at `place` parts of 10,000 of the sorted lengths.
+/// A length, and its place among the sorted lengths in parts of 10,000.
 struct LengthQuantile {
   int32_t place;
   int32_t length;
@@ -42,8 +43,9 @@ extern const LengthTable multitaskLengths;
 /// GPT-2 tokens of 80,000 source files; mean 2,541.
 extern const LengthTable codeLengths;
 
-/// The length at `fraction` in [0,1]; between quantiles the logarithm of the
-/// length is linear, which keeps the means within 1 % of those measured.
+/// Returns the length at `fraction` in [0,1]. Between quantiles the logarithm
+/// of the length is linear, which keeps the means within 1 % of the measured
+/// ones.
 int64_t lengthAt(const LengthTable &table, double fraction);
 
 /// Opens "synthetic:..." (see above).

@@ -1,4 +1,4 @@
-//===- LineFields.cpp - Members of a line of JSON that are read -----------===//
+//===- LineFields.cpp - Reads the members of a line of JSON ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

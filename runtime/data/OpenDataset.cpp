@@ -1,4 +1,4 @@
-//===- OpenDataset.cpp - Data sets by name --------------------------------===//
+//===- OpenDataset.cpp - Opens data sets by name --------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,22 +1,22 @@
-//===- OpenDataset.h - Data sets by name ------------------------*- C++ -*-===//
+//===- OpenDataset.h - Opens data sets by name ------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   directory       every regular file below it, in byte order of the paths, is
-//                   one document of byte tokens; hidden and empty ones are left
-//                   out, and what else lies there is counted (`notes`)
-//   lines of JSON   one object per line: {"text"}, or {"input","target"} with
-//                   the loss on the target only, or {"messages"} with the loss
-//                   on the assistant's part (LineFields.h); other keys are
-//                   ignored. By their names (.jsonl, .ndjson, .json) or their
-//                   first line
-//   PREFIX, .idx    Megatron-LM's indexed format, PREFIX.idx and PREFIX.bin;
-//                   two of them whose names differ in "inputs"/"targets" only
-//                   are a pair with the loss on the targets only
-//   synthetic:...   random tokens with given lengths, see Lengths.h
-//   any other file  one document of byte tokens; packed files, tables and
-//                   executables, UTF-16 and a few others are refused by what
-//                   they hold (FileContent.h), and counted in a directory
+//     directory       every regular file below it, in byte order of the paths,
+//                     is one document of byte tokens; hidden and empty ones are
+//                     left out, and other entries are counted (`notes`)
+//     lines of JSON   one object per line: {"text"}, or {"input","target"} with
+//                     the loss on the target only, or {"messages"} with the
+//                     loss on the assistant's part (LineFields.h); other keys
+//                     are ignored. Recognized by their names (.jsonl, .ndjson,
+//                     .json) or their first line
+//     PREFIX, .idx    Megatron-LM's indexed format, PREFIX.idx and PREFIX.bin;
+//                     two of them whose names differ in "inputs"/"targets" only
+//                     are a pair with the loss on the targets only
+//     synthetic:...   random tokens with given lengths, see Lengths.h
+//     any other file  one document of byte tokens; packed files, tables and
+//                     executables, UTF-16 and a few others are refused by their
+//                     content (FileContent.h), and counted in a directory
 //
 // Several paths are read one after the other; "A,B" means the same as two
 // paths.
@@ -30,11 +30,11 @@
 
 namespace dyna {
 
-/// Opens what `paths` name.
+/// Opens the data sets of `paths`, one after the other.
 StatusOr<DatasetPointer> openDataset(const std::vector<std::string> &paths,
                                      const DataOptions &options);
 
-/// The files that `paths` name, as far as they are there.
+/// Returns the existing files that `paths` name.
 std::vector<std::string> dataFiles(const std::vector<std::string> &paths);
 
 } // namespace dyna

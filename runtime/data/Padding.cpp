@@ -1,4 +1,4 @@
-//===- Padding.cpp - What padding would cost ------------------------------===//
+//===- Padding.cpp - Pads or joins samples like other programs do ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

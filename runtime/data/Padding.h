@@ -1,10 +1,10 @@
-//===- Padding.h - What padding would cost ----------------------*- C++ -*-===//
+//===- Padding.h - Pads or joins samples like other programs do -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Ways of other programs, to compare with. Samples are taken in their order
-// into micro-batches of rows that are as long as the longest of them; or several
-// are joined to one.
+// Other programs pad or pack samples; this file does the same, for comparison.
+// Padding takes samples in their order into micro-batches, whose rows are as
+// long as the longest sample. Packing joins several samples to one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,18 +15,18 @@
 
 namespace dyna {
 
-/// The length of every sample's row, where rows times length of a micro-batch
+/// Returns the length of every sample's row. Rows times length of a micro-batch
 /// are at most `tokensPerMicroBatch`.
 std::vector<int64_t> paddedLengths(const std::vector<int64_t> &lengths,
                                    int64_t tokensPerMicroBatch);
 
-/// Gives every sample that length, with tokens behind it that are not in the
+/// Gives every sample that length, with tokens at its end that are not in the
 /// loss. `tokens` of the mini-batch stays the number of real ones.
 void padSamples(MiniBatch &miniBatch, int64_t tokensPerMicroBatch);
 
-/// Makes one sample of those of each row, which are numbers in the mini-batch:
-/// positions go on, and attention goes across. It has the id of the first. Nothing
-/// changes where there are no rows.
+/// Joins the samples of each row to one sample; `rows` has their numbers in the
+/// mini-batch. Positions go on, and attention crosses the borders. The joined
+/// sample has the id of the first. Without rows nothing changes.
 void joinSamples(MiniBatch &miniBatch,
                  const std::vector<std::vector<int64_t>> &rows);
 

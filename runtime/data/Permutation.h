@@ -1,10 +1,10 @@
-//===- Permutation.h - Seeded shuffles without memory -----------*- C++ -*-===//
+//===- Permutation.h - Shuffles by a seed, without memory -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // A permutation of 0..n-1 as a function: a Feistel network over the next power
-// of four, walked until it lands inside. Nothing is stored, so shuffling 10^9
-// documents costs nothing, and place and document are the same on every
+// of four, which is applied until the result is below n. Nothing is stored, so
+// shuffling 10^9 documents costs nothing. The result is the same on every
 // machine.
 //
 //===----------------------------------------------------------------------===//
@@ -20,7 +20,7 @@ namespace dyna {
 
 class Permutation {
 public:
-  /// Of 0..size-1; size > 0.
+  /// Permutes 0..size-1; size > 0.
   Permutation(int64_t size, uint64_t key) : size_(size), key_(key) {
     while ((INT64_C(1) << (2 * halfBits_)) < size)
       ++halfBits_;
@@ -28,8 +28,8 @@ public:
 
   int64_t size() const { return size_; }
 
-  /// The value at `index`, 0 <= index < size. Expected cost: less than four
-  /// walks of the network, as its domain is less than four times `size`.
+  /// Returns the value at `index`, 0 <= index < size. The network runs less
+  /// than four times on average, as its domain is less than four times `size`.
   int64_t operator()(int64_t index) const {
     uint64_t value = static_cast<uint64_t>(index);
     do {
@@ -39,8 +39,8 @@ public:
   }
 
 private:
-  // Small domains need the rounds: with two bits a round function has four
-  // values only.
+  // Small domains need these rounds: with two bits a round function has only
+  // four values.
   static constexpr int rounds = 8;
 
   uint64_t encrypt(uint64_t value) const {

@@ -1,4 +1,4 @@
-//===- SampleIndex.cpp - The samples of a data set ------------------------===//
+//===- SampleIndex.cpp - Numbers the samples of a data set ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,25 +1,25 @@
-//===- SampleIndex.h - The samples of a data set ----------------*- C++ -*-===//
+//===- SampleIndex.h - Numbers the samples of a data set --------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Which samples of next-token prediction the documents of a data set make, all
-// of them numbered, so that any can be read without those before it. Only sums
-// are kept, eight bytes a document, however many samples there are.
+// Documents become samples of next-token prediction. All samples are numbered,
+// and each can be read without those before it. Only sums are kept, eight bytes
+// a document, for any number of samples.
 //
 // A document of n tokens has n-1 inputs t[0..n-2] and as many targets
 // t[1..n-1]. Targets that are not in the loss are `ignoreTarget`: those in the
-// input of a pair, and those of a conversation that are no answer.
-// What becomes of a document with more inputs than the limit:
+// input of a pair, and those of a conversation that are no answer. A document
+// with more inputs than the limit is treated like this:
 //
-//   text   is split into as few samples as do, equally long but for one token,
-//          each with positions from 0; or cut behind the limit; or left out; or
-//          an error
-//   pair   stays one sample: an answer without its question teaches nothing.
-//          Tokens are left out in the middle of the input, since the question
-//          may stand at either end. If the target would leave the input less
-//          than a quarter of the sample, the target's end is cut as well.
-//          Left out, or an error, as text is. So is a conversation, whose input
-//          is what comes before the first answer.
+//     text   is split into the fewest samples, equally long but for one token,
+//            each with positions from 0; or cut after the limit; or left out;
+//            or an error
+//     pair   stays one sample: an answer without its question teaches nothing.
+//            Tokens are left out in the middle of the input, since the question
+//            may stand at either end. If the target would leave the input less
+//            than a quarter of the sample, the target's end is cut as well.
+//            Left out, or an error, like text. A conversation is treated like a
+//            pair; its input is what comes before the first answer.
 //
 // Documents without any target make no sample.
 //
@@ -45,20 +45,20 @@ struct Sample {
   std::vector<int32_t> targets; ///< as many as tokens
 };
 
-/// What to do with documents that are too long.
+/// Treatment of documents that are too long.
 enum class LongDocuments { Split, Truncate, Skip, Error };
 
-/// From "split", "truncate", "skip" or "error".
+/// Parses "split", "truncate", "skip" or "error".
 StatusOr<LongDocuments> parseLongDocuments(std::string_view text);
 
 struct SampleOptions {
   int64_t limit = 0; ///< tokens of the longest sample; 0: none
   LongDocuments longDocuments = LongDocuments::Split;
-  /// What the limit counts, for people.
+  /// The quantity that sets the limit, for people.
   std::string limitedBy = "positions";
 };
 
-/// What became of the documents.
+/// Counts of documents by their treatment.
 struct SampleStatistics {
   int64_t documents = 0;
   int64_t documentTokens = 0;
@@ -73,10 +73,10 @@ struct SampleStatistics {
   /// The longest document that was too long; -1: none was.
   int64_t longestDocument = -1;
   int64_t longestDocumentTokens = 0;
-  /// counts[n]: samples of n tokens; up to the longest.
+  /// counts[n] is the number of samples of n tokens, up to the longest.
   std::vector<int64_t> counts;
 
-  /// Documents that were too long.
+  /// Returns the number of documents that were too long.
   int64_t tooLong() const { return split + truncated + shortened + skipped; }
   int64_t longestSample() const {
     return static_cast<int64_t>(counts.size()) - 1;
@@ -84,30 +84,32 @@ struct SampleStatistics {
   double meanTokens() const {
     return static_cast<double>(tokens) / static_cast<double>(samples);
   }
-  /// The shortest length that at least `fraction` of the samples do not exceed.
+  /// Returns the shortest length that at least `fraction` of the samples do not
+  /// exceed.
   int64_t lengthAt(double fraction) const;
 };
 
-/// May be used by several threads at once.
+/// The samples of a data set. Several threads may use it at once.
 class SampleIndex {
 public:
-  /// Fails if there is no sample, or if a document is too long and that is to
-  /// be an error.
+  /// Fails if there is no sample, or if a document is too long and the options
+  /// make that an error.
   static StatusOr<std::shared_ptr<const SampleIndex>>
   create(DatasetPointer dataset, const SampleOptions &options);
 
   const Dataset &dataset() const { return *dataset_; }
   int64_t documents() const { return statistics_.documents; }
   int64_t size() const { return statistics_.samples; }
-  /// The first sample of `document`; of documents(), size().
+  /// Returns the first sample of `document`; size() if `document` is
+  /// documents().
   int64_t firstSample(int64_t document) const {
     return firstSample_[static_cast<size_t>(document)];
   }
   const SampleStatistics &statistics() const { return statistics_; }
-  /// Memory of the table; that of the data set is its own.
+  /// Returns the memory of the table, without that of the data set.
   static int64_t heldBytes(int64_t documents) { return 8 * (documents + 1); }
 
-  /// Sample `number`, 0 <= number < size(), without id.
+  /// Reads sample `number`, 0 <= number < size(), without id.
   StatusOr<Sample> read(int64_t number) const;
 
 private:

@@ -1,9 +1,9 @@
-//===- Sources.h - The kinds of data sets -----------------------*- C++ -*-===//
+//===- Sources.h - Defines the kinds of data sets ---------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One class per kind of source behind `openDataset`. Used directly by tests and
-// fuzz targets, which give bytes instead of files.
+// One class per kind of source behind `openDataset`. Tests and fuzz targets use
+// them directly, with bytes instead of files.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,8 @@ public:
   static StatusOr<ByteTokens> create(int64_t vocabulary,
                                      const std::string &source);
   void append(std::vector<int32_t> &tokens, std::string_view text) const;
-  /// Tokens behind the bytes of a document: one `endOfDocumentToken` or none.
+  /// Returns the tokens after the bytes of a document: one `endOfDocumentToken`
+  /// or none.
   int64_t endTokens() const { return hasEnd_ ? 1 : 0; }
   std::optional<int32_t> endToken() const {
     return hasEnd_ ? std::optional<int32_t>(endOfDocumentToken) : std::nullopt;
@@ -44,8 +45,8 @@ struct TextFile {
 /// The files below a folder, as documents.
 struct TextFolder {
   std::vector<TextFile> files; ///< names relative to the folder, sorted
-  /// What is there by a name that is not hidden and is neither read nor looked
-  /// into: pipes, sockets, devices, links to folders or to nothing.
+  /// Number of entries that are not hidden and are neither read nor searched.
+  /// These are pipes, sockets, devices, links to folders, and dangling links.
   int64_t leftOut = 0;
   std::string firstLeftOut; ///< the first of them in the order of names
 };
@@ -79,20 +80,20 @@ private:
   ByteTokens bytes_;
   std::string root_;   ///< the folder; empty: a file was given
   TextFolder listing_; ///< or that one file
-  /// Files of a form that is no text (FileContent.h), which are read as bytes; the
-  /// first of them and what it is.
+  /// Number of files that are no text (FileContent.h) and are read as bytes;
+  /// the first of them with its form.
   int64_t foreignFiles_ = 0;
   std::string firstForeign_;
   uint64_t fingerprint_ = 0;
 };
 
-/// Lines of JSON as documents. Opening reads every line once, on all cores, so
-/// that a bad line is reported before any work is done, and lengths are known.
+/// Lines of JSON as documents. Opening reads every line once, on all cores. So
+/// a bad line is reported before any work is done, and lengths are known.
 class JsonLinesDataset : public Dataset {
 public:
   static StatusOr<DatasetPointer> open(const std::string &path,
                                        const DataOptions &options);
-  /// Over bytes that outlive the result; `name` stands for them in messages.
+  /// Opens bytes that outlive the result; `name` stands for them in messages.
   static StatusOr<DatasetPointer> fromBytes(std::string_view bytes,
                                             const std::string &name,
                                             const DataOptions &options);
@@ -110,7 +111,8 @@ public:
   int64_t heldBytes() const override;
   std::optional<int32_t> endToken() const override { return bytes_.endToken(); }
   std::vector<std::string> notes() const override;
-  /// Lines that were left out as they cannot be read.
+  /// Returns the number of lines that were left out because they cannot be
+  /// read.
   int64_t skipped() const { return skipped_; }
 
 private:
@@ -136,9 +138,10 @@ private:
   Status checkLines(int64_t mostBad);
   Status leaveOut(const std::vector<BadLines> &parts, int64_t mostBad);
   std::string_view textOf(int64_t index) const;
-  /// Parses a line, and leaves it to the caller to see if the file has changed.
+  /// Parses a line. The caller checks if the file has changed.
   StatusOr<LinePointer> parse(int64_t index) const;
-  /// Fails if the file has changed. That looks at its path: about 1 us.
+  /// Parses a line, and fails if the file has changed. The check of its path
+  /// takes about 1 us.
   StatusOr<LinePointer> parseUnchanged(int64_t index) const;
   StatusOr<LinePointer> parseOnce(int64_t index) const;
 
@@ -151,17 +154,19 @@ private:
   int64_t skipped_ = 0;
   std::vector<std::string> skippedLines_; ///< what is wrong with the first
   uint64_t fingerprint_ = 0;
-  /// The long line that was read last: its next sample should not cost another
-  /// pass over all of it.
+  /// The long line that was read last: its next sample should not need another
+  /// pass over it.
   mutable std::mutex mutex_;
   mutable int64_t keptIndex_ = -1;
   mutable LinePointer kept_;
 };
 
-/// A checked Megatron-LM `.idx` file. Holds no copy: the bytes outlive it.
+/// A checked Megatron-LM `.idx` file. Has no copy of the bytes, which must
+/// outlive it.
 class MegatronIndex {
 public:
-  /// `binBytes` is the size of the .bin file; `name` is that of the .idx file.
+  /// Parses an index. `binBytes` is the size of the .bin file; `name` is the
+  /// name of the .idx file.
   static StatusOr<MegatronIndex> parse(std::string_view idx, int64_t binBytes,
                                        const std::string &name);
 
@@ -171,7 +176,8 @@ public:
   int64_t documents() const { return boundaries_ - 1; }
   int32_t length(int64_t sequence) const; ///< in tokens
   int64_t offset(int64_t sequence) const; ///< in bytes of the .bin file
-  /// The first sequence of `document`; of documents(), the number of sequences.
+  /// Returns the first sequence of `document`; the number of sequences if it is
+  /// documents().
   int64_t firstSequence(int64_t document) const;
 
 private:
@@ -186,14 +192,15 @@ private:
   int64_t boundaries_ = 0;
 };
 
-/// Opening looks at every token id once, on all cores, at the speed of memory.
-/// The .idx file is not read from then on, but a change of it is noticed.
+/// Documents of an indexed data set. Opening reads every token id once, on all
+/// cores, at the speed of memory. The .idx file is not read after that, but a
+/// change of it is noticed.
 class MegatronDataset : public Dataset {
 public:
   /// `path` is the prefix or either file.
   static StatusOr<DatasetPointer> open(const std::string &path,
                                        const DataOptions &options);
-  /// Over token bytes that outlive the result.
+  /// Opens token bytes that outlive the result.
   static StatusOr<DatasetPointer> fromIndex(const MegatronIndex &index,
                                             std::string_view bin,
                                             const std::string &prefix,
@@ -228,13 +235,14 @@ private:
   std::string_view bin_;
   std::string prefix_;
   int64_t vocabulary_ = 0;
-  /// Tokens of all documents before each; then those of all.
+  /// Tokens of all documents before each one; the last entry is the total.
   std::vector<int64_t> starts_;
   uint64_t fingerprint_ = 0;
 };
 
-/// The prefix that `path` names if it names an indexed data set: PREFIX.idx,
-/// PREFIX.bin, or PREFIX where one of them exists. Empty otherwise.
+/// Returns the prefix if `path` names an indexed data set: PREFIX.idx,
+/// PREFIX.bin, or PREFIX if one of them exists. Returns an empty string
+/// otherwise.
 std::string megatronPrefix(const std::string &path);
 
 } // namespace dyna

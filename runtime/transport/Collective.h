@@ -1,19 +1,19 @@
-//===- Collective.h - Which bytes go from which rank to which ---*- C++ -*-===//
+//===- Collective.h - Describes collectives as copies of rows ---*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The exchanges of runtime/abi/Collectives.h in one form that all backends
-// share. Whatever moves data does it by one question: which rows of what rank
-// `from` holds go to rank `to`, and to which rows there?
+// All backends share this form of the exchanges of runtime/abi/Collectives.h.
+// Moving data needs the answer to one question. Which rows of rank `from` go to
+// rank `to`, and to which rows there?
 //
 // Example: all_gather of [outer 2, split 5, inner 3] over 2 ranks. Rank 1 holds
 // [2, 2, 3], rows 3 and 4 of the split dimension. Its two runs of 6 elements
-// lie at 0 and 6 of its part, and at 9 and 24 of everybody's whole:
+// lie at 0 and 6 of its part, and at 9 and 24 of the whole on every rank:
 //
 //   sourceRows(1, 0)   offset 0, 2 runs every  6, of 6 elements
 //   targetRows(1, 0)   offset 9, 2 runs every 15, of 6 elements
 //
-// (in bytes). Two levels of strides are enough for all exchanges.
+// (Offsets are in bytes.) Two levels of strides are enough for all exchanges.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,15 +35,15 @@ enum class CollectiveKind {
   AllGather,
   ReduceScatter,
   AllToAll,
-  /// Moves nothing; done when every rank has started it.
+  /// Moves nothing; is done when every rank has started it.
   Barrier,
 };
 constexpr int kCollectiveKinds = 5;
 
-/// What the ABI calls the function: "all_reduce", ...
+/// Returns the function's name in the ABI: "all_reduce", ...
 const char *nameOf(CollectiveKind kind);
 
-/// Runs of bytes in a buffer: [outer][inner] of them, each `bytes` long.
+/// Runs of bytes in a buffer: [outer][inner] runs, each `bytes` long.
 struct Rows {
   int64_t offset = 0;
   int64_t outer = 0, outerStride = 0;
@@ -53,7 +53,7 @@ struct Rows {
   int64_t totalBytes() const { return outer * inner * bytes; }
 };
 
-/// The same runs laid end to end at `offset`.
+/// Returns the same runs laid end to end at `offset`.
 Rows packed(const Rows &rows, int64_t offset);
 
 /// One exchange of a group. The whole tensor is [outer, first, middle, second,
@@ -68,10 +68,12 @@ struct Collective {
   int64_t outer = 0, first = 0, middle = 1, second = 1, inner = 0;
 
   static Collective barrier() { return Collective(); }
-  /// `kind` is any but AllToAll. `collective.group` is not looked at.
+  /// Describes a collective; `kind` is any but AllToAll. `collective.group` is
+  /// ignored.
   static Collective of(CollectiveKind kind, const dyna_collective &collective);
   static Collective of(const dyna_transposition &transposition);
-  /// `count` elements: a split tensor [1, count, 1].
+  /// Describes a collective over `count` elements: a split tensor [1, count,
+  /// 1].
   static Collective flat(CollectiveKind kind, const void *in, void *out,
                          int64_t count, int32_t element,
                          int32_t reduction = DYNA_REDUCE_SUM);
@@ -83,33 +85,36 @@ struct Collective {
   int64_t wholeElements() const {
     return outer * first * middle * second * inner;
   }
-  /// Bytes of `in` and `out` on the rank at `index` of a group of `size`.
+  /// Return the bytes of `in` and `out` on the rank at `index` of a group of
+  /// `size`.
   int64_t inBytes(int size, int index) const;
   int64_t outBytes(int size, int index) const;
 
-  /// The rows of `in` on rank `from` that rank `to` needs, and where in `out`
-  /// of rank `to` they belong. Under a reduction the rows of all `from` have
-  /// the same place; all_reduce counts as a reduction of part `to`, whose
-  /// result goes to everybody.
+  /// Return the rows of `in` on rank `from` that rank `to` needs, and their
+  /// position in `out` of rank `to`. Under a reduction the rows of all `from`
+  /// have the same position. An all_reduce counts as a reduction of part `to`,
+  /// whose result goes to every rank.
   Rows sourceRows(int size, int from, int to) const;
   Rows targetRows(int size, int from, int to) const;
-  /// Bytes that leave the rank at `index`, sent straight to where they belong.
+  /// Returns the bytes that leave the rank at `index`, sent straight to the
+  /// ranks that need them.
   int64_t sentBytes(int size, int index) const;
 
-  /// Whether ranks that call it so agree with ranks that call `other`.
+  /// Returns true if ranks that call this agree with ranks that call `other`.
   bool agreesWith(const Collective &other) const;
-  /// "all_gather of f32 [2, 5, 3]".
+  /// Returns text such as "all_gather of f32 [2, 5, 3]".
   std::string describe() const;
 };
 
-/// "all_gather of f32 [2, 5, 3] with all_reduce (sum) of f64 [1, 7, 1]".
+/// Returns text such as "all_gather of f32 [2, 5, 3] with all_reduce (sum) of
+/// f64 [1, 7, 1]".
 std::string describeAll(const std::vector<Collective> &collectives);
 
 /// Refuses null pointers, negative or overflowing sizes, unknown types.
 Status checkCollective(const Collective &collective, int size, int index);
 
 /// Calls `body(sourceOffset, targetOffset, bytes)` for the runs of two equal
-/// shapes that make up [begin, end) of their bytes laid end to end.
+/// shapes, within [begin, end) of their bytes laid end to end.
 template <typename Body>
 void forEachRun(const Rows &source, const Rows &target, int64_t begin,
                 int64_t end, Body &&body) {

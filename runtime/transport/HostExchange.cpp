@@ -1,4 +1,4 @@
-//===- HostExchange.cpp - What the hosts of ranks tell each other ---------===//
+//===- HostExchange.cpp - Exchanges data between the hosts of ranks -------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

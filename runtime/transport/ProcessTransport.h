@@ -1,10 +1,10 @@
-//===- ProcessTransport.h - Ranks as processes, where they are linked in --===//
+//===- ProcessTransport.h - Finds a linked transport of processes ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // A training binary runs ranks as threads; an optional library adds processes.
 // `dynac --with=mpi` links it with `-u dyna_process_transport`, and the binary
-// finds out like this:
+// finds it like this:
 //
 //   if (&dyna_process_transport && dyna_process_transport.isLaunched())
 //     transport = dyna_process_transport.open(ranks, timeout);
@@ -19,25 +19,31 @@
 namespace dyna {
 
 struct ProcessTransport {
-  /// "mpi"
+  /// Name of the transport, for example "mpi".
   const char *name;
-  /// Whether this process is one of several that a launcher started.
+  /// Returns true if a launcher started this process as one of several.
   bool (*isLaunched)();
-  /// This process's rank among all that were launched; called by all of them.
-  /// Fails when there are not exactly `ranks`; 0 stands for as many as there
-  /// are. The transport says goodbye to the others when it is destroyed: every
-  /// process destroys it before it exits, and returns non-zero from main when
-  /// it failed. All others must have come within `timeout`, the transport's own
-  /// from then on: else this process ends, with a line and code 2, for a library
-  /// that starts cannot be called back.
+  /// Opens the transport of this process, with its rank among all processes.
+  /// All of them call it. Fails if there are not exactly `ranks` processes; 0
+  /// accepts any number.
+  ///
+  /// All other processes must call it within `timeout`, which is the
+  /// transport's timeout from then on. If they do not, this process ends with a
+  /// message and code 2, because a library cannot be interrupted while it
+  /// starts.
+  ///
+  /// The transport says goodbye to the others when it is destroyed. Every
+  /// process destroys it before it exits, and returns non-zero from main if it
+  /// failed.
   StatusOr<std::unique_ptr<Transport>> (*open)(int ranks,
                                                std::chrono::seconds timeout);
 };
 
-/// As how many processes a launcher of MPI programs says that it started this
-/// one, linked with it or not; 1 if it says nothing.
+/// Returns the number of processes that a launcher of MPI programs reports,
+/// whether MPI is linked or not; 1 if it reports nothing.
 int launchedProcesses();
-/// Of these, on the machine of this one; all, if the launcher does not say.
+/// Returns how many of these run on this machine; all of them if the launcher
+/// does not say.
 int launchedProcessesHere();
 
 } // namespace dyna

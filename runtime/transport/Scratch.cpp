@@ -1,4 +1,4 @@
-//===- Scratch.cpp - Memory for what is on its way ------------------------===//
+//===- Scratch.cpp - Keeps memory for data in transit ---------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,13 +1,14 @@
-//===- Scratch.h - Memory for what is on its way ----------------*- C++ -*-===//
+//===- Scratch.h - Keeps memory for data in transit -------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For packing and sums. Blocks are kept for the next exchange: touching fresh
-// memory costs more than sending it. Used by one thread at a time.
+// Memory for packing and sums. Blocks are kept for the next exchange, because
+// touching fresh memory costs more than sending it. One thread uses it at a
+// time.
 //
-// What is not small lies in huge pages. Where another process copies out of it, as
-// MPI has the kernel do within a machine, each page is looked up and pinned first:
-// with pages of 4 KiB such copies took twice as long.
+// Large blocks lie in huge pages. If another process copies out of a block,
+// each page is looked up and pinned first; MPI has the kernel do this within a
+// machine. With pages of 4 KiB such copies took twice as long.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,12 +24,13 @@ namespace dyna {
 class Scratch {
 public:
   struct Block {
-    /// Of a slab that several blocks may share; it goes with the last of them.
+    /// Part of a slab that several blocks may share; the slab is freed with the
+    /// last of them.
     std::shared_ptr<char[]> data;
     int64_t bytes = 0;
   };
 
-  /// At least `bytes`, not cleared.
+  /// Returns at least `bytes`, not cleared.
   Block take(int64_t bytes);
   void give(Block block) { free_.emplace(block.bytes, std::move(block.data)); }
 

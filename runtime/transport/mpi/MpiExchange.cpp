@@ -1,4 +1,4 @@
-//===- MpiExchange.cpp - One rank's side of a collective --------*- C++ -*-===//
+//===- MpiExchange.cpp - Runs one rank's side of a collective -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

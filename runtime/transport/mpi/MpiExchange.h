@@ -1,10 +1,10 @@
-//===- MpiExchange.h - One rank's side of a collective ----------*- C++ -*-===//
+//===- MpiExchange.h - Runs one rank's side of a collective -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A collective as messages from each rank to each other: one round, and for
-// all_reduce a second one that hands the sums around. Rows that do not lie end
-// to end are packed on the way.
+// A collective becomes messages between all pairs of ranks, in one round. An
+// all_reduce has a second round, which distributes the sums. Rows that do not
+// lie end to end are packed first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,13 +15,13 @@
 
 namespace dyna {
 
-/// Below this size of the whole, an all_reduce is one round in which everybody
-/// gets everything and sums it: half the latency.
+/// Below this size of the whole tensor, an all_reduce is one round: every rank
+/// gets everything and sums it, at half the latency.
 constexpr int64_t kOneRoundBytes = 4096;
 
 class MpiExchange {
 public:
-  /// `tags` are those of the first round, by place in the group; the second
+  /// `tags` are the tags of the first round, by index in the group; the second
   /// round has the next ones.
   MpiExchange(MpiWire &wire, const Collective &collective,
               const std::vector<int> &ranks, int index, std::vector<int> tags)
@@ -30,7 +30,7 @@ public:
   ~MpiExchange() { freeScratch(); }
 
   Status start();
-  /// True when done, and ever after.
+  /// Returns true when done, and ever after.
   StatusOr<bool> advance();
   void withdraw();
 
@@ -46,7 +46,7 @@ private:
   StatusOr<bool> roundIsDone();
   Status finishRound();
 
-  /// A receive into scratch that goes on to its rows.
+  /// Rows that are received into scratch and copied on.
   struct Unpack {
     const char *from;
     Rows rows;

@@ -1,4 +1,4 @@
-//===- MpiStrips.cpp - Messages of rows, in pieces ------------------------===//
+//===- MpiStrips.cpp - Sends messages of rows in pieces -------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,14 +1,18 @@
-//===- MpiStrips.h - Messages of rows, in pieces ----------------*- C++ -*-===//
+//===- MpiStrips.h - Sends messages of rows in pieces -----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A message of rows is its number of bytes, then pieces of at most kStripPiece that
-// the sender cuts (`nextPiece`) and the receiver takes as they come: so that the two
-// may be cut as they like. A piece that lies in one run goes from there, or comes
-// there; others are packed and unpacked piece by piece, in memory that stays in a
-// core's cache and is bounded however long the message is. Both ends mostly have the
-// same strips, with rows of other lengths, so that pieces end where strips end: one
-// with the end of a tensor and the begin of the next would be packed on both sides.
+// A message of rows is its number of bytes, followed by pieces of at most
+// kStripPiece. The sender cuts the pieces (`nextPiece`) and the receiver
+// accepts them as they come. So the two ends may cut their rows differently.
+//
+// A piece that lies in one run is sent or received in place. Others are packed
+// and unpacked piece by piece. That memory stays in a core's cache and is
+// bounded, however long the message is.
+//
+// Both ends mostly have the same strips, with rows of other lengths. So pieces
+// end at the end of a strip. A piece with the end of one tensor and the begin
+// of the next would be packed on both sides.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,16 +23,16 @@
 
 namespace dyna {
 
-/// Whole elements of every type.
+/// Largest piece; it has whole elements of every type.
 constexpr int64_t kStripPiece = int64_t(256) << 10;
-/// Strips that are shorter share a piece.
+/// Strips that are shorter than this share a piece.
 constexpr int64_t kShortStrip = int64_t(32) << 10;
-/// Pieces of one message that a sender has given MPI at any time: packed ones, for
-/// which it has memory, and all.
+/// Limits of the pieces of one message that a sender has given to MPI: packed
+/// ones, which need memory, and all.
 constexpr size_t kPackedAhead = 16, kPiecesAhead = 64;
 
-/// Bytes of the piece that begins at the cursor, which is not at the end: up to the
-/// end of a strip, or of short ones behind each other.
+/// Returns the bytes of the piece at the cursor, which is not at the end. The
+/// piece ends with a strip, or with the last of several short ones.
 int64_t nextPiece(const StripCursor &cursor);
 
 class MpiStripsSend {
@@ -37,7 +41,7 @@ public:
   ~MpiStripsSend();
 
   StatusOr<bool> advance();
-  /// Gives MPI time to send what the receiver has begun to take.
+  /// Gives MPI time to send the pieces that the receiver has begun to take.
   void withdraw();
 
 private:
@@ -45,7 +49,7 @@ private:
     MPI_Request request = MPI_REQUEST_NULL;
     Scratch::Block packed;
   };
-  /// Gives away pieces that have gone.
+  /// Drops pieces that MPI has sent.
   Status test();
   Status post(const void *data, int64_t bytes, Scratch::Block packed);
   Status sendPiece();
@@ -69,7 +73,7 @@ public:
   ~MpiStripsReceive();
 
   StatusOr<bool> advance();
-  /// Returns when MPI no longer writes to the rows, or will never.
+  /// Returns when MPI no longer writes to the rows, or never will.
   void withdraw() { arrivals_.withdraw(); }
 
 private:

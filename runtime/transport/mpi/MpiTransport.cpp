@@ -1,4 +1,4 @@
-//===- MpiTransport.cpp - Ranks as processes under mpirun -------*- C++ -*-===//
+//===- MpiTransport.cpp - Runs ranks as processes under mpirun ------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,25 +1,28 @@
-//===- MpiTransport.h - Ranks as processes under mpirun ---------*- C++ -*-===//
+//===- MpiTransport.h - Runs ranks as processes under mpirun ----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Built on MPI's non-blocking messages only, so that every wait has a deadline
-// and no call can hang because another process has died; collectives are
-// messages straight from each rank to each other, sums are taken by the
-// receiver in the order of the ranks, as in the threads transport and with the
-// same bits. An all_reduce sends every byte twice, as a ring does.
+// The transport uses only MPI's non-blocking messages. So every wait has a
+// deadline, and no call can hang because another process has died. Collectives
+// are messages between all pairs of ranks. The receiver sums in the order of
+// the ranks, with the same bits as the threads transport. An all_reduce sends
+// every byte twice, as a ring does.
 //
-// Receives are posted when their message has been seen (MPI_Improbe): so its
-// size is known, and a wrong one is an error with both sizes and not a
-// truncated buffer.
+// A receive is posted after its message has been seen (MPI_Improbe). So its
+// size is known, and a wrong size is an error with both sizes, not a truncated
+// buffer.
 //
 // Groups have no communicator of their own, since making one blocks without a
-// deadline. All messages of groups go through one, and the tag tells them
-// apart: [8 bits: which of the groups that these two ranks share][14 bits:
-// number of the exchange][1 bit: its first or second half].
+// deadline. All messages of groups share one communicator. The tag has three
+// fields:
 //
-// A rank that fails tells all others on a communicator for nothing else, which
-// every wait looks at. When a rank is gone without a word, mpirun ends the job;
-// where it does not, the deadline does.
+//     8 bits   number of the group among those that the two ranks share
+//     14 bits  number of the exchange
+//     1 bit    first or second half of the exchange
+//
+// A rank that fails tells all others on a separate communicator, which every
+// wait checks. If a rank dies silently, mpirun ends the job; if mpirun does
+// not, the deadline does.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,13 +33,15 @@
 
 namespace dyna {
 
-/// Whether mpirun, or another launcher that MPI knows, started this process.
+/// Returns true if mpirun, or another launcher that MPI knows, started this
+/// process.
 bool isUnderMpi();
 
-/// The transport of this process: rank and number of ranks as in
-/// MPI_COMM_WORLD. Starts MPI at the first call; all processes call it. `ranks`
-/// is what they must be, 0 stands for any number. MPI waits for all processes and
-/// gives no deadline: when `timeout` is over the process ends, with a line.
+/// Opens the transport of this process, with rank and number of ranks as in
+/// MPI_COMM_WORLD. The first call starts MPI; all processes call it. Fails
+/// unless there are `ranks` processes; 0 accepts any number. MPI waits for all
+/// processes without a deadline: after `timeout` the process ends with a
+/// message.
 StatusOr<std::unique_ptr<Transport>>
 openMpi(int ranks, std::chrono::seconds timeout = std::chrono::minutes(10));
 

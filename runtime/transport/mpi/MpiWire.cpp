@@ -1,4 +1,4 @@
-//===- MpiWire.cpp - Messages of one process, polled ------------*- C++ -*-===//
+//===- MpiWire.cpp - Sends and polls the messages of one process ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

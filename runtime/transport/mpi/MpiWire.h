@@ -1,8 +1,9 @@
-//===- MpiWire.h - Messages of one process, polled --------------*- C++ -*-===//
+//===- MpiWire.h - Sends and polls the messages of one process --*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Communicators and the two halves of a message. Nothing here blocks.
+// This file has the communicators and the two halves of a message. Nothing here
+// blocks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,28 +22,29 @@
 
 namespace dyna {
 
-/// Ok, or a DeviceError with MPI's text.
+/// Returns ok, or a DeviceError with MPI's text.
 Status checkMpi(int code, const char *function);
 
-/// MPI counts in int: longer messages travel in pieces.
+/// MPI counts in int: longer messages are sent in pieces.
 constexpr int64_t kLongestPiece = int64_t(1) << 30;
 
 /// The communicators of one transport.
 class MpiWire {
 public:
-  /// Which of the communicators a message goes through.
+  /// Communicator of a message.
   enum Channel { Messages = 0, Groups = 1, Control = 2, kChannels = 3 };
 
   ~MpiWire();
-  /// Called by all processes together.
+  /// Opens the communicators; all processes call it together.
   Status open();
 
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
   MPI_Comm comm(Channel channel) const { return comms_[channel]; }
-  /// Whether this machine runs more ranks than it has cores.
+  /// Returns true if this machine runs more ranks than it has cores.
   bool isCrowded() const { return isCrowded_; }
-  /// Ranks of this machine that may use a core of this one's, on average.
+  /// Returns how many ranks of this machine may use a core of this one's, on
+  /// average.
   int ranksPerCore() const { return ranksPerCore_; }
   Scratch &scratch() { return scratch_; }
 
@@ -50,31 +52,31 @@ public:
   void announce(const std::string &text);
   /// Tells all other ranks that the job is asked to stop.
   void announceStop();
-  /// The first text that another rank has announced, and that rank.
+  /// Returns the first text that another rank has announced, and that rank.
   std::optional<std::pair<int, std::string>> heard();
   /// Returns true if `heard` has found that another rank announced a stop.
   bool hasHeardStop() const { return hasHeardStop_; }
   /// Tells all other ranks, after a failure, that this one still runs.
   void sayPresent();
-  /// Ranks that have announced nothing, and have not said so, as far as `heard`
-  /// has looked.
+  /// Returns the ranks that have neither announced anything nor said that they
+  /// run, as far as `heard` has read.
   std::vector<int> absent() const;
-  /// Meets all other ranks for the last time; false if the deadline passes
-  /// before they have come.
+  /// Meets all other ranks for the last time; returns false if the deadline
+  /// passes before they have come.
   bool sayGoodbye(Transport::Deadline deadline);
-  /// After a failure: until when what has begun to arrive may go on arriving,
-  /// all of it together.
+  /// Returns the deadline, after a failure, until which messages that have
+  /// begun to arrive may go on.
   Transport::Deadline withdrawal();
 
-  /// Channel, peer and tag.
+  /// Channel, peer and tag of a message.
   using Key = std::tuple<Channel, int, int>;
-  /// Of each key what goes one way, in the order started.
+  /// Messages of one direction by key, in the order started.
   using Turns = std::map<Key, std::deque<const void *>>;
-  /// Receives that have not seen all of their message, and messages of rows of
-  /// which MPI has not got all pieces.
+  /// Receives that have not seen their whole message, and messages of rows
+  /// whose pieces MPI does not have yet.
   Turns unseen, unsent;
-  /// Messages or pieces of them that have come or gone so far: who waits is not
-  /// idle as long as this changes.
+  /// Number of messages or pieces that have arrived or left. A waiting rank is
+  /// not idle as long as this changes.
   int64_t moves = 0;
 
 private:
@@ -96,8 +98,8 @@ private:
   std::vector<MPI_Request> announcements_;
 };
 
-/// A place among the turns of a key: only the first may look for a message, or
-/// give MPI more of it.
+/// A position among the turns of a key. Only the first may look for a message,
+/// or give more of it to MPI.
 class MpiTurn {
 public:
   MpiTurn(MpiWire::Turns &turns, MpiWire::Key key)
@@ -110,7 +112,7 @@ public:
 
   bool isOver() const { return isOver_; }
   bool isNow() const { return !isOver_ && turns_.at(key_).front() == this; }
-  /// Lets the next one begin.
+  /// Ends this turn, so that the next one can begin.
   void pass();
   const MpiWire::Key &key() const { return key_; }
 
@@ -120,23 +122,23 @@ private:
   bool isOver_ = false;
 };
 
-/// The messages of a receive, as MPI has them: one after another.
+/// The messages of one receive, in order.
 class MpiArrivals {
 public:
   MpiArrivals(MpiWire &wire, MpiWire::Key key)
       : wire_(wire), turn_(wire.unseen, std::move(key)) {}
 
-  /// Bytes of the next one, which is there; -1: none yet.
+  /// Returns the bytes of the next message if it has arrived, else -1.
   StatusOr<int64_t> look();
-  /// Receives what was looked at.
+  /// Receives the message that was found.
   Status take(void *data);
-  /// Nothing is being received.
+  /// Returns true if nothing is being received.
   StatusOr<bool> isTaken();
   bool isTaking() const { return request_ != MPI_REQUEST_NULL; }
-  /// No more is expected.
+  /// Ends the turn: no more messages are expected.
   void end() { turn_.pass(); }
   bool areOver() const { return turn_.isOver(); }
-  /// Returns when MPI no longer writes to memory, or will never.
+  /// Returns when MPI no longer writes to memory, or never will.
   void withdraw();
 
 private:
@@ -152,7 +154,7 @@ public:
   Status start(MpiWire &wire, MpiWire::Channel channel, int peer, int tag,
                const void *data, int64_t bytes);
   StatusOr<bool> advance();
-  /// Gives MPI time to send what the receiver has begun to take.
+  /// Gives MPI time to send the pieces that the receiver has begun to take.
   void withdraw();
 
 private:
@@ -168,7 +170,7 @@ public:
         bytes_(bytes) {}
 
   StatusOr<bool> advance();
-  /// Returns when MPI no longer writes to the buffer, or will never.
+  /// Returns when MPI no longer writes to the buffer, or never will.
   void withdraw() { arrivals_.withdraw(); }
 
 private:

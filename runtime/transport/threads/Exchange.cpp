@@ -1,4 +1,4 @@
-//===- Exchange.cpp - What ranks of one process share -----------*- C++ -*-===//
+//===- Exchange.cpp - Shares exchanges between ranks of one process -------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

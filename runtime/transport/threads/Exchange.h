@@ -1,9 +1,10 @@
-//===- Exchange.h - What ranks of one process share -------------*- C++ -*-===//
+//===- Exchange.h - Shares exchanges between ranks of one process ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See ThreadTransport.h for the idea. Here: the exchanges, the world that
-// matches the parties' starts, and the bells that wake sleeping ranks.
+// ThreadTransport.h explains the idea. This file has the exchanges, the world
+// that matches the starts of all parties, and the bells that wake sleeping
+// ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +23,7 @@
 
 namespace dyna {
 
-/// A turn of a loop that waits.
+/// Pauses the core in a loop that waits.
 inline void pauseCore() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -31,10 +32,10 @@ inline void pauseCore() {
 #endif
 }
 
-/// One per rank: rung when something has changed for it.
+/// Wakes a rank when something has changed for it; each rank has one.
 class Bell {
 public:
-  /// What `await` compares with.
+  /// Returns the count that `await` compares with.
   uint64_t rings() const { return rings_.load(std::memory_order_seq_cst); }
   void ring();
   /// Returns when the bell has rung since `rings` was `seen`, or at the
@@ -54,7 +55,7 @@ class ThreadWorld;
 /// that a failing rank soon gets its buffers back.
 constexpr int64_t kTaskBytes = 256 << 10;
 
-/// An exchange between `parties` ranks. Subclasses know the work.
+/// An exchange between `parties` ranks. Subclasses define its tasks.
 class Exchange {
 public:
   Exchange(ThreadWorld &world, std::vector<int> parties)
@@ -62,23 +63,24 @@ public:
         missing_(static_cast<int>(parties_.size())) {}
   virtual ~Exchange() = default;
 
-  /// One more party has left its pointers (under the world's lock); true when
-  /// it was the last.
+  /// Notes that one more party has left its pointers (under the world's lock);
+  /// returns true for the last.
   bool arrive() { return --missing_ == 0; }
-  /// The work is known: lets everybody begin. Called by the last to arrive,
-  /// outside the lock.
+  /// Lets all parties begin, because the tasks are known. The last to arrive
+  /// calls it, outside the lock.
   void open();
-  /// Claims and does tasks until none is left to claim; true when all are done.
+  /// Claims and runs tasks until none is left to claim; returns true when all
+  /// are done.
   bool advance();
   bool isDone() const {
     return isOpen_.load(std::memory_order_acquire) &&
            unfinished_.load(std::memory_order_acquire) == 0;
   }
-  /// Returns when no task is being done; none will be after a failure.
+  /// Returns when no task is running; after a failure none will start.
   void awaitClaims() const;
 
 protected:
-  // Asked once all parties have arrived.
+  // Called after all parties have arrived.
   virtual int64_t taskCount() const = 0;
   virtual int64_t totalBytes() const = 0;
   virtual void run(int64_t task) = 0;
@@ -102,7 +104,7 @@ public:
   MessageExchange(ThreadWorld &world, int from, int to)
       : Exchange(world, {from, to}) {}
 
-  // Set by the parties; both know the size by then, and it is the same.
+  // Set by the parties, which both know the size by then. The sizes are equal.
   std::vector<Strip> source, target;
   int32_t addedAs = kReplaces;
   int64_t bytes = 0;
@@ -114,10 +116,10 @@ protected:
   void run(int64_t task) override;
 };
 
-/// The work of one collective.
+/// The tasks of one collective.
 class CollectiveWork {
 public:
-  /// `in` and `out` have `size` pointers, by place in the group.
+  /// `in` and `out` have `size` pointers, by index in the group.
   CollectiveWork(const Collective &shape, int size, const void **in, void **out)
       : shape(shape), in(in), out(out), size_(size) {}
 
@@ -129,9 +131,9 @@ public:
   void run(int64_t task);
 
 private:
-  // Tasks are [lane][piece]. A lane is what has one pair of rows: everything
-  // for all_reduce, a target for reduce_scatter, a source for all_gather, a
-  // (source, target) for all_to_all.
+  // Tasks are [lane][piece]. A lane has one pair of rows. all_reduce has one
+  // lane, reduce_scatter one per target, all_gather one per source, and
+  // all_to_all one per (source, target).
   int64_t lanes() const;
   int64_t laneBytes() const;
   int64_t pieces() const;
@@ -139,14 +141,15 @@ private:
   int size_;
 };
 
-/// What ranks start as one: its tasks are those of all the collectives, one
-/// after another.
+/// Collectives that ranks start as one. Its tasks are those of all the
+/// collectives, one after another.
 class CollectiveExchange : public Exchange {
 public:
   CollectiveExchange(ThreadWorld &world, const std::vector<int> &ranks,
                      const std::vector<Collective> &collectives);
 
-  /// Leaves the pointers of the rank at `index`; fails if it calls others.
+  /// Leaves the pointers of the rank at `index`; fails if it calls different
+  /// collectives.
   Status join(int index, const std::vector<Collective> &collectives);
 
 protected:
@@ -160,7 +163,7 @@ private:
   std::vector<void *> outs_;
 };
 
-/// The groups that several ranks made of one list of ranks, in order.
+/// State of the groups that several ranks made of one list of ranks.
 struct GroupState {
   std::deque<std::shared_ptr<CollectiveExchange>> unmatched;
   int64_t firstUnmatched = 0; ///< number in the group's order
@@ -174,10 +177,11 @@ public:
   }
 
   Bell &bell(int rank) { return bells_[static_cast<size_t>(rank)]; }
-  /// Whether ranks may spin a little before they sleep.
+  /// Returns true if ranks may spin a little before they sleep.
   bool spins() const { return spins_; }
 
-  /// Leaves one side of a message; the exchange is open when both have.
+  /// Leaves one side of a message; the exchange opens when both sides have
+  /// arrived.
   StatusOr<std::shared_ptr<Exchange>> message(int from, int to, int32_t tag,
                                               bool isSend,
                                               std::vector<Strip> strips,
@@ -186,19 +190,20 @@ public:
   StatusOr<std::shared_ptr<Exchange>>
   collective(GroupState &group, const std::vector<int> &ranks, int index,
              int64_t number, const std::vector<Collective> &collectives);
-  /// The group that a rank makes as its `nth` of these ranks.
+  /// Returns the group that a rank makes as its `nth` group of these ranks.
   std::shared_ptr<GroupState> group(const std::vector<int> &ranks, int nth);
 
   bool hasFailed() const { return failed_.load(std::memory_order_seq_cst); }
-  /// Keeps the first failure and wakes everybody.
+  /// Keeps the first failure and wakes all ranks.
   void fail(int rank, const Status &reason);
-  /// Valid once `hasFailed`.
+  /// Valid after `hasFailed`.
   int failedRank();
   Status failure();
 
 private:
-  /// Ranks come here at the same moment, each for less than a microsecond: a
-  /// mutex alone would put one of them to sleep for tens.
+  /// Locks after spinning. Ranks come at the same moment, each for less than a
+  /// microsecond. A mutex alone would put one of them to sleep for tens of
+  /// microseconds.
   std::unique_lock<std::mutex> lockSpinning();
 
   std::vector<Bell> bells_;

@@ -1,4 +1,4 @@
-//===- ThreadTransport.cpp - Ranks as threads of one process ----*- C++ -*-===//
+//===- ThreadTransport.cpp - Runs ranks as threads of one process ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

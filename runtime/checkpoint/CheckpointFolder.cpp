@@ -1,4 +1,4 @@
-//===- CheckpointFolder.cpp - What lies in folders of checkpoints ---------===//
+//===- CheckpointFolder.cpp - Recognizes folders of checkpoints -----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

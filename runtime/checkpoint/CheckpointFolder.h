@@ -1,10 +1,10 @@
-//===- CheckpointFolder.h - What lies in folders of checkpoints -*- C++ -*-===//
+//===- CheckpointFolder.h - Recognizes folders of checkpoints ---*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Names of the files of a checkpoint, and marks by which a folder is recognized as one
-// that this program wrote (CheckpointStore.h). Whoever reads and whoever writes
-// checkpoints shares them.
+// Names of the files of a checkpoint, and marks by which this program
+// recognizes its own folders (CheckpointStore.h). Readers and writers of
+// checkpoints share them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,16 +37,16 @@ inline constexpr const char *roomPrefix = ".dyna-tmp-room-";
 inline constexpr int64_t formatVersion = 1;
 
 std::string stepPath(const std::string &directory, int64_t step);
-/// Returns the last part of a path, without slashes behind it.
+/// Returns the last part of a path, without trailing slashes.
 std::string fileName(const std::string &path);
-/// Calls `visit` with the name of each entry; with none if there is no such folder.
+/// Calls `visit` with the name of each entry; never if there is no such folder.
 void forEachName(const std::string &directory,
                  const std::function<void(const std::string &)> &visit);
 /// Returns the steps of folders "step-N", newest first.
 std::vector<int64_t> listSteps(const std::string &directory);
-/// Removes our files from a folder, and the folder if that was all.
+/// Removes our files from a folder, and the folder if it is then empty.
 void removeOwnFiles(const std::string &path);
-/// Returns a checksum as checkpoint.json has it.
+/// Returns a checksum in the form of checkpoint.json.
 std::string hexText(uint64_t value);
 
 /// Contents of a checkpoint.json.
@@ -56,17 +56,18 @@ struct FileList {
 };
 
 StatusOr<FileList> readList(const std::string &path);
-/// Fails if the path is a symbolic link. Whoever wrote a checkpoint must not choose what
-/// else is read.
+/// Fails if the path is a symbolic link. The author of a checkpoint must not
+/// decide what else is read.
 Status checkNoLink(const std::string &path);
 
-/// Returns true if DIR/step-N is a checkpoint of this program, whole or damaged, and
-/// nothing else lies in it. Only then may it be removed.
+/// Returns true if DIR/step-N is a checkpoint of this program, whole or
+/// damaged, and has no other files. Only then may it be removed.
 bool isOwnStep(const std::string &directory, int64_t step);
-/// Returns true if DIR/step-N is empty, or holds the files of a checkpoint alone but no
-/// readable list. It may be passed over and moved aside, but not removed.
+/// Returns true if DIR/step-N is empty, or has only files of a checkpoint but
+/// no readable list. It may be skipped and renamed, but not removed.
 bool isDamagedStep(const std::string &directory, int64_t step);
-/// Returns true if `path` is what a save has left: ours, or empty.
+/// Returns true if `path` is the remains of a save: our files, or an empty
+/// folder.
 bool isRemains(const std::string &path);
 
 } // namespace checkpoint

@@ -2,27 +2,28 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A directory of checkpoints, at every moment with a complete one in it once
-// the first save is done:
+// A directory of checkpoints. Once the first save is done, it has a complete
+// checkpoint at every moment:
 //
-//   DIR/step-200/model.safetensors      logical tensors of the model; if it is
-//                                       large, shards and an index (ModelShards.h)
-//   DIR/step-200/optimizer.safetensors  what else training needs of each
-//   DIR/step-200/config.json            the family's config, if it has one
-//   DIR/step-200/state.json             step, seed, data cursor: the caller's
-//   DIR/step-200/checkpoint.json        sizes and checksums of those files
-//   DIR/step-300/...
+//     DIR/step-200/model.safetensors      logical tensors of the model; if it
+//                                         is large, shards and an index
+//                                         (ModelShards.h)
+//     DIR/step-200/optimizer.safetensors  other tensors that training needs
+//     DIR/step-200/config.json            the family's config, if it has one
+//     DIR/step-200/state.json             step, seed, data cursor: the caller's
+//     DIR/step-200/checkpoint.json        sizes and checksums of those files
+//     DIR/step-300/...
 //
 // A save fills DIR/.dyna-tmp-300, flushes it to the disk and renames it to
-// DIR/step-300; only then are older ones removed. A kill at any moment leaves a
-// `.dyna-tmp-*` behind at worst, which the next `open` removes.
+// DIR/step-300. Only then are older ones removed. A kill at any moment leaves
+// at most a `.dyna-tmp-*` behind, which the next `open` removes.
 //
-// The folder may hold what others wrote. Only what carries our mark is removed: a
-// folder (no link) named as above that holds files of these names alone, and one of
-// two marks. They are `dyna-unfinished`, which a save writes first, and a
-// checkpoint.json of this format, for step-N of this step. A step-N whose
-// checkpoint.json is damaged or gone is passed over, and renamed where it is in the
-// way of a new one.
+// The folder may have files of others. Only a folder that carries our mark is
+// removed. It must be no link, have a name as above, and have only files of
+// these names. There are two marks. A save writes `dyna-unfinished` first. A
+// finished step-N has a checkpoint.json of this format and step. A step-N whose
+// checkpoint.json is damaged or missing is skipped. It is renamed if a new
+// checkpoint needs the name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,9 +36,9 @@
 
 namespace dyna {
 
-/// What one save writes. The tensors' memory is read during `save` only; those
-/// without memory are asked for, first those of the model, then those of the
-/// optimizer, each list as sortAsInFiles has it.
+/// Contents of one save. The tensors' memory is read only during `save`. For
+/// tensors without memory, `give` is called. Those of the model come first,
+/// then those of the optimizer, each list in the order of sortAsInFiles.
 struct CheckpointContents {
   int64_t step = 0;
   std::vector<TensorView> model;
@@ -49,34 +50,37 @@ struct CheckpointContents {
   std::string config; ///< JSON; empty: none
 };
 
-/// The writing side. Holds a lock on the directory, so that two runs cannot mix
-/// their checkpoints; the lock ends with the process, however it ends.
+/// Writes checkpoints. Holds a lock on the directory, so that two runs cannot
+/// mix their checkpoints. The lock ends with the process, however it ends.
 class CheckpointStore {
 public:
-  /// Makes the directory if it is not there and removes remains of broken
-  /// saves. A symbolic link is followed once: `directory()` is where it leads.
-  /// `resumedStep` is the step at which this run started (-1: a new run): newer
-  /// checkpoints belong to another run and are an error, unless they are
-  /// damaged ones that a resumed run steps back from. After each save the
-  /// newest `keep` that are whole stay.
+  /// Creates the directory if it does not exist, and removes remains of broken
+  /// saves. A symbolic link is followed once: `directory()` is its target.
+  /// After each save the newest `keep` whole checkpoints stay.
+  ///
+  /// `resumedStep` is the step at which this run started (-1: a new run). Newer
+  /// checkpoints belong to another run and are an error. Damaged ones are
+  /// allowed if a resumed run went back before them.
   static StatusOr<CheckpointStore>
   open(const std::string &given, int64_t resumedStep = -1, int64_t keep = 2);
 
   CheckpointStore(CheckpointStore &&other) = default;
   CheckpointStore &operator=(CheckpointStore &&other) = default;
 
-  /// Proves that `count` checkpoints with files of these sizes can be written
-  /// into the directory, beside what is there; leaves nothing behind.
+  /// Checks that `count` checkpoints with files of these sizes can be written
+  /// into the directory, beside its contents. Leaves nothing behind.
   Status proveRoom(const std::vector<int64_t> &bytes, int64_t count = 1) const;
-  /// Checkpoints of this program in the directory, damaged ones included.
+  /// Returns the number of this program's checkpoints in the directory, with
+  /// damaged ones.
   int64_t countOwn() const;
-  /// From now on a save that finds no room for files of these sizes removes the
-  /// oldest checkpoints first, all but the newest whole one.
+  /// Changes later saves. If a save finds no room for files of these sizes, it
+  /// removes the oldest checkpoints first, all but the newest whole one.
   void removeFirst(std::vector<int64_t> bytes);
 
-  /// Writes DIR/step-N, then removes what is too old. After a failure DIR holds
-  /// what it held before, but for what `removeFirst` allows. Makes DIR again if it
-  /// was removed. A damaged checkpoint at the name of the new one is renamed.
+  /// Writes DIR/step-N, then removes old checkpoints. After a failure DIR has
+  /// its former content, except for removals that `removeFirst` allows. Creates
+  /// DIR again if it was removed. Renames a damaged checkpoint with the name of
+  /// the new one.
   Status save(const CheckpointContents &contents);
   /// Returns notes for the user about the saves so far, each once.
   std::vector<std::string> takeNotes() { return std::exchange(notes_, {}); }

@@ -2,8 +2,9 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads what CheckpointStore.h writes, and models of others. Every file of a checkpoint
-// is held against the sizes and checksums of its checkpoint.json.
+// Reads the checkpoints of CheckpointStore.h, and models from elsewhere. Every
+// file of a checkpoint is compared with the sizes and checksums of its
+// checkpoint.json.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +24,7 @@ struct Checkpoint {
   std::string path; ///< its own directory or file
   int64_t step = 0;
   SafetensorsFile model;
-  /// Without these it is a model to load, not a run to resume.
+  /// Missing if `path` is a model to load, not a run to resume.
   std::optional<SafetensorsFile> optimizer;
   std::string state;
   std::string config; ///< what config.json beside the model says; may be empty
@@ -31,22 +32,24 @@ struct Checkpoint {
   std::vector<std::string> notes;
 
   bool canResume() const { return optimizer.has_value(); }
-  /// Returns the checksum of all that a run takes from it. Reads the files.
+  /// Returns the checksum of all data that a run takes from it. Reads the
+  /// files.
   uint64_t checksum() const;
-  /// Fails if bytes that were read could not be.
+  /// Fails if an earlier read could not get all bytes.
   Status checkReadable() const;
 };
 
-/// Loads the newest complete checkpoint of a directory of checkpoints. `path` may also
-/// name one step's directory, or a .safetensors file. A directory with a
-/// model.safetensors or with shards (ModelShards.h) is read as HuggingFace writes it. A
-/// checkpoint.json that lies beside such a file is held against it.
+/// Loads the newest complete checkpoint of a directory of checkpoints. `path`
+/// may also name one step's directory, or a .safetensors file. A directory with
+/// a model.safetensors or with shards (ModelShards.h) is read as HuggingFace
+/// writes it. If such a file has a checkpoint.json beside it, the file is
+/// compared with it.
 ///
-/// A checkpoint is read as from a stranger: no name and no link in it leads out
-/// of its folder.
+/// A checkpoint is not trusted: no name and no link in it may lead out of its
+/// folder.
 StatusOr<Checkpoint> loadCheckpoint(const std::string &path);
 
-/// Loads the directory of one step, every file checked.
+/// Loads the directory of one step, and checks every file.
 StatusOr<Checkpoint> loadStep(const std::string &path);
 
 } // namespace dyna

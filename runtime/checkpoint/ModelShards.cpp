@@ -1,4 +1,4 @@
-//===- ModelShards.cpp - Models that lie in several files -----------------===//
+//===- ModelShards.cpp - Splits models into several files -----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

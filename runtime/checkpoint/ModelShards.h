@@ -1,4 +1,4 @@
-//===- ModelShards.h - Models that lie in several files ---------*- C++ -*-===//
+//===- ModelShards.h - Splits models into several files ---------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -27,26 +27,28 @@ inline constexpr const char *modelFile = "model.safetensors";
 
 /// Returns "model-00002-of-00003.safetensors" for shard 1 of 3.
 std::string shardName(size_t shard, size_t count);
-/// Returns true for names that `shardName` gives.
+/// Returns true for names that `shardName` makes.
 bool isShardName(std::string_view name);
 
-/// Deals tensors to shards in their order, as HuggingFace does. A shard takes tensors up
-/// to `limit` bytes; a larger tensor has a shard of its own. Each element is where the
-/// shard's tensors end. One shard if `limit` is 0. Takes time linear in the tensors.
+/// Deals tensors to shards in their order, as HuggingFace does. A shard has
+/// tensors of up to `limit` bytes; a larger tensor has a shard of its own. Each
+/// element is the end of a shard's tensors. There is one shard if `limit` is 0.
+/// The time is linear in the tensors.
 std::vector<size_t> dealToShards(const std::vector<TensorView> &tensors,
                                  int64_t limit);
 
-/// Returns the text of an index for tensors that were dealt so.
+/// Returns the text of an index for dealt tensors.
 std::string shardIndexText(const std::vector<TensorView> &tensors,
                            const std::vector<size_t> &ends);
 
-/// Returns the names of the shards in an index, sorted. Fails unless the index has a
-/// `weight_map` with names of files beside it. An index has at most 64 MiB and names at
-/// most 4,096 shards.
+/// Returns the names of the shards in an index, sorted. Fails unless the index
+/// has a `weight_map` with names of files in its folder. An index has at most
+/// 64 MiB and names at most 4,096 shards.
 StatusOr<std::vector<std::string>> readShardNames(const std::string &index);
 
-/// Opens all shards of an index as one file. Fails if a shard is missing or damaged.
-/// Fails, too, unless every shard holds exactly the tensors that the index names for it.
+/// Opens all shards of an index as one file. Fails if a shard is missing or
+/// damaged. Fails, too, unless every shard has exactly the tensors that the
+/// index names for it.
 StatusOr<SafetensorsFile> openShards(const std::string &index);
 
 } // namespace dyna

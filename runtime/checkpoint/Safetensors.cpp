@@ -1,4 +1,4 @@
-//===- Safetensors.cpp - The safetensors format ---------------------------===//
+//===- Safetensors.cpp - Reads and writes the safetensors format ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

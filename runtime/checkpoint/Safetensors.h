@@ -1,10 +1,11 @@
-//===- Safetensors.h - The safetensors format -------------------*- C++ -*-===//
+//===- Safetensors.h - Reads and writes the safetensors format --*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads and writes safetensors files: 8 bytes with the header's size N, a JSON
-// header of N bytes that maps names to {"dtype", "shape", "data_offsets"}, and
-// the tensors' bytes without gaps, little-endian and row-major.
+// A safetensors file has three parts: 8 bytes with the header's size N, a JSON
+// header of N bytes, and the bytes of the tensors. The header maps names to
+// {"dtype", "shape", "data_offsets"}. The bytes have no gaps, are little-endian
+// and row-major.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +23,8 @@ namespace dyna {
 
 using Metadata = std::map<std::string, std::string>;
 
-/// A checked file. Everything in it lies in the mapping and ends with it.
+/// A checked file. Its contents lie in the mapping, and are valid as long as it
+/// is.
 class SafetensorsFile {
 public:
   /// Maps and checks the file.
@@ -38,19 +40,22 @@ public:
 
   const std::string &name() const { return name_; }
   std::string_view bytes() const { return bytes_; }
-  /// The files that were joined; none in a file that was read alone.
+  /// Returns the files that were joined; none for a file that was read alone.
   const std::vector<SafetensorsFile> &parts() const { return parts_; }
   const Metadata &metadata() const { return metadata_; }
-  /// Of all bytes; gives back the memory of those that it has read.
+  /// Returns the checksum of all bytes, and releases the memory of the pages
+  /// that it has read.
   uint64_t checksum() const;
-  /// Fails if bytes that were read could not be, and are zeros. Called behind
-  /// what reads them.
+  /// Fails if an earlier read could not get all bytes; those bytes are then
+  /// zeros. Call it after reading.
   Status checkReadable() const;
-  /// Gives back the memory of what was read: it is read again when needed.
+  /// Releases the memory of pages that were read; they are read again when
+  /// needed.
   void dropPages() const;
-  /// In order of their place in the file; those of joined files one after another.
+  /// Returns the tensors in the order of the file; those of joined files one
+  /// file after another.
   const std::vector<TensorView> &tensors() const { return tensors_; }
-  /// The tensor of that name, or null.
+  /// Returns the tensor of that name, or null.
   const TensorView *find(std::string_view name) const;
 
 private:
@@ -67,13 +72,13 @@ private:
   std::vector<SafetensorsFile> parts_; ///< files that were joined
 };
 
-/// Takes bytes of a tensor, front to back.
+/// Receives the bytes of a tensor, front to back.
 using TakeBytes = std::function<Status(const void *data, size_t size)>;
-/// Gives all bytes of a tensor whose view has no data, in as many pieces as it
-/// likes, until one is not taken.
+/// Gives all bytes of a tensor whose view has no data, in pieces of any size.
+/// Stops at the first failure.
 using GiveTensor = std::function<Status(const TensorView &, const TakeBytes &)>;
 
-/// The order of the reference writer: widest type first, then by name.
+/// Sorts as the reference writer does: widest type first, then by name.
 void sortAsInFiles(std::vector<TensorView> &tensors);
 
 /// Writes `tensors` in that order. Does not close the file.

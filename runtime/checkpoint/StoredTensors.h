@@ -49,7 +49,7 @@ struct StoredTensor {
   TensorView view;             ///< its data is null
   std::vector<size_t> members; ///< indices of parameters, side by side
   bool isTransposed = false;
-  /// Whether it is one parameter as it is.
+  /// Returns true if it is one parameter, not transposed.
   bool isPlain() const { return members.size() == 1 && !isTransposed; }
 };
 
@@ -59,13 +59,13 @@ StatusOr<std::vector<StoredTensor>>
 storedTensors(const StoredNames &names,
               const std::vector<TensorView> &parameters);
 
-/// Puts rows [begin, end) of a parameter, which is a member, into `target`, the
-/// memory of the whole stored tensor.
+/// Copies rows [begin, end) of a member parameter into `target`, the memory of
+/// the whole stored tensor.
 void placeRows(const StoredTensor &stored,
                const std::vector<TensorView> &parameters, size_t member,
                int64_t begin, int64_t end, const void *rows, void *target);
 
-/// A parameter that is to be filled.
+/// A parameter to be filled.
 struct ParameterSlot {
   std::string name; ///< logical
   std::vector<int64_t> shape;
@@ -75,7 +75,7 @@ struct ParameterSlot {
   bool mayBeMissing = false;
 };
 
-/// Takes rows [begin, end) of the parameter of a slot, in the slot's type.
+/// Receives rows [begin, end) of the parameter of a slot, in the slot's type.
 using TakeRows = std::function<Status(size_t slot, int64_t begin, int64_t end,
                                       const void *rows)>;
 
@@ -85,12 +85,12 @@ using TakeRows = std::function<Status(size_t slot, int64_t begin, int64_t end,
 /// "_orig_mod." and "module.", if all names in the file have them.
 Status importTensors(const StoredNames &names, const SafetensorsFile &file,
                      const std::vector<ParameterSlot> &slots);
-/// The same, handing rows over a few megabytes at a time; ends at the first that
-/// are not taken.
+/// Does the same, but gives rows to `take`, a few megabytes at a time. Ends at the
+/// first failure of `take`.
 Status importTensors(const StoredNames &names, const SafetensorsFile &file,
                      const std::vector<ParameterSlot> &slots,
                      const TakeRows &take);
-/// Hands over all rows of one tensor, which has the slot's shape.
+/// Gives all rows of one tensor, which has the slot's shape, to `take`.
 Status importRows(const SafetensorsFile &file, const TensorView &stored,
                   const std::vector<ParameterSlot> &slots, size_t slot,
                   const TakeRows &take);

@@ -1,4 +1,4 @@
-//===- Tensor.cpp - Named tensors outside the arena -----------------------===//
+//===- Tensor.cpp - Describes named tensors in host memory ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

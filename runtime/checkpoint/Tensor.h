@@ -1,9 +1,10 @@
-//===- Tensor.h - Named tensors outside the arena ---------------*- C++ -*-===//
+//===- Tensor.h - Describes named tensors in host memory --------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What checkpoints exchange with their callers: named, dense, row-major tensors
-// in host memory, with the element types of the safetensors format.
+// Checkpoints exchange these tensors with their callers: named, dense,
+// row-major tensors in host memory, with the element types of the safetensors
+// format.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +21,7 @@
 
 namespace dyna {
 
-/// In the order in which safetensors writers sort: widest last.
+/// Types in the order of safetensors writers: widest last.
 enum class DType {
   Bool,
   U8,
@@ -37,22 +38,22 @@ enum class DType {
   U64
 };
 
-/// "F32", as in files.
+/// Returns the name in files, such as "F32".
 const char *dtypeName(DType type);
-/// Nothing for names of types that we do not support.
+/// Parses a name; returns nothing for types that are not supported.
 std::optional<DType> parseDType(std::string_view name);
 int64_t dtypeBytes(DType type);
 bool isFloat(DType type);
 
-/// "[2, 3]", for messages.
+/// Returns "[2, 3]", for messages.
 std::string shapeText(const std::vector<int64_t> &shape);
 
-/// The bytes of a tensor; nothing if a dimension is negative or the product
-/// does not fit 64 bits.
+/// Returns the bytes of a tensor; nothing if a dimension is negative or the
+/// product does not fit into 64 bits.
 std::optional<int64_t> tensorBytes(DType type,
                                    const std::vector<int64_t> &shape);
 
-/// A tensor that somebody else owns.
+/// A tensor whose memory belongs to someone else.
 struct TensorView {
   std::string name;
   DType type = DType::F32;

@@ -1,4 +1,4 @@
-//===- Box.cpp - Rectangular pieces of a tensor ---------------------------===//
+//===- Box.cpp - Computes with rectangular pieces of a tensor -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,9 +1,9 @@
-//===- Box.h - Rectangular pieces of a tensor -------------------*- C++ -*-===//
+//===- Box.h - Computes with rectangular pieces of a tensor -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What one rank holds of a tensor is always a box: a range of indices in each
-// dimension. Sizes count elements.
+// A rank always holds a box of a tensor: a range of indices in each dimension.
+// Sizes count elements.
 //
 //     column  0 1 2 3 4 5
 //     row 0   a a a a . .      a = {begin [0,0], size [2,4]}
@@ -25,31 +25,34 @@ namespace dyna {
 struct Box {
   std::vector<int64_t> begin, size;
 
-  /// All of a tensor of this shape.
+  /// Returns the box of all elements of a tensor of this shape.
   static Box whole(const std::vector<int64_t> &shape);
 
-  /// Elements; 1 for a box without dimensions.
+  /// Returns the number of elements; 1 for a box without dimensions.
   int64_t volume() const;
   bool isEmpty() const { return volume() == 0; }
-  /// Every element of `other` is in this box; true of an empty one.
+  /// Returns true if every element of `other` is in this box; true for an empty
+  /// `other`.
   bool contains(const Box &other) const;
-  /// This box with its coordinates counted from the start of `outer`: where a
-  /// piece of the global tensor lies in the buffer of the rank that holds
-  /// `outer`.
+  /// Returns this box with coordinates relative to the start of `outer`. This
+  /// is where a piece of the global tensor lies in the buffer of the rank that
+  /// holds `outer`.
   Box relativeTo(const Box &outer) const;
-  /// The inverse: this box counts from the start of `outer`, the result as
-  /// `outer` does. A piece of a piece, in global coordinates.
+  /// Inverts `relativeTo`: this box has coordinates relative to the start of
+  /// `outer`, and the result has those of `outer`. Use it for a piece of a
+  /// piece, in global coordinates.
   Box within(const Box &outer) const;
 
-  /// "[0:2, 4:8]": begin and end per dimension.
+  /// Returns "[0:2, 4:8]": begin and end per dimension.
   std::string describe() const;
 
-  /// The same elements: all empty boxes are equal.
+  /// Compares elements: all empty boxes are equal.
   bool operator==(const Box &other) const;
   bool operator!=(const Box &other) const { return !(*this == other); }
 };
 
-/// Empty, with sizes 0 where the ranges miss each other.
+/// Returns the intersection. It is empty, with sizes 0, if ranges do not
+/// overlap.
 Box intersect(const Box &a, const Box &b);
 
 } // namespace dyna

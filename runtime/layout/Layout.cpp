@@ -1,4 +1,4 @@
-//===- Layout.cpp - Where a tensor lies on a mesh -------------------------===//
+//===- Layout.cpp - Describes where a tensor lies on a mesh ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

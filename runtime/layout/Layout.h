@@ -1,11 +1,11 @@
-//===- Layout.h - Where a tensor lies on a mesh -----------------*- C++ -*-===//
+//===- Layout.h - Describes where a tensor lies on a mesh -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A layout gives, for each dimension of a tensor, the axis parts over which it
-// is split, major to minor, and the parts over which the value is partial (the
-// tensor is the sum of what the ranks hold). Over everything else it is
-// replicated. As text, `[[dp, tp], []] partial [pp]`.
+// A layout lists, for each dimension of a tensor, the axis parts that split it,
+// major to minor. It also lists the parts over which the value is *partial*:
+// the tensor is then the sum of what the ranks hold. Over all other parts it is
+// replicated. As text: `[[dp, tp], []] partial [pp]`.
 //
 // The order in a list is the order of a loop nest: in `[[dp, tp]]` the outer
 // loop runs over dp. Eight rows on dp=2,tp=2 (rank = dp*2 + tp):
@@ -15,8 +15,8 @@
 //     [[tp, dp]]   r0    r2    r1    r3
 //     [[tp]]       r0 and r2   r1 and r3        replicated over dp
 //
-// This is why a layout is not "split 4 ways along dimension 0": both of the
-// first two are, and moving weights between them would permute rows.
+// So "split 4 ways along dimension 0" does not describe a layout. It is true of
+// the first two, and moving weights between them would permute rows.
 //
 // Uneven splits. Part i of k of n rows is [i*ceil(n/k), (i+1)*ceil(n/k)),
 // clipped, possibly empty (runtime/abi/Collectives.h). A list of several parts
@@ -26,15 +26,16 @@
 //     [[dp, tp]] (4 parts of ceil(5/4) = 2)   r0: 0 1  r1: 2 3  r2: 4  r3: -
 //     halves (3 + 2) halved again             r0: 0 1  r1: 2    r2: 3  r3: 4
 //
-// Only the first does not depend on how an axis is factored: `[[tp]]` and
+// Only the first does not depend on how an axis is factored. `[[tp]]` and
 // `[[tp:2/2, tp:2/1]]` are the same placement, and a rank's rows follow from
-// its index and the number of parts alone. The price: where the parts do not
-// come out even, dropping a minor part does not always yield whole rows of the
-// coarser split (splitRefines tells). If a piece of a rank's *local* tensor is
-// wanted there (ZeRO rows of a shard), take the local tensor as a tensor of its
-// own, with the local shape, and use Box::within for its global coordinates.
+// its index and the number of parts alone.
 //
-// Sizes that are unknown while compiling are kDynamicSize.
+// The price: if parts are uneven, dropping a minor part does not always give
+// whole rows of the coarser split (splitRefines tells). ZeRO, for example,
+// needs rows of a rank's *local* tensor. Treat the local tensor as a tensor of
+// its own then, with the local shape. Box::within gives its global coordinates.
+//
+// Sizes that are unknown at compile time are kDynamicSize.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +49,7 @@
 
 namespace dyna {
 
-/// A size only known at run time; the value that MLIR's shaped types use.
+/// Size that is known only at run time; MLIR's shaped types use the same value.
 constexpr int64_t kDynamicSize = std::numeric_limits<int64_t>::min();
 
 using Shape = std::vector<int64_t>;
@@ -61,49 +62,50 @@ struct Layout {
     return {std::vector<AxisParts>(tensorRank), {}};
   }
 
-  /// Written alike; see samePlacement.
+  /// Returns true if both are written alike; see samePlacement.
   bool operator==(const Layout &other) const {
     return dims == other.dims && partial == other.partial;
   }
   bool operator!=(const Layout &other) const { return !(*this == other); }
 };
 
-/// Fails if a part names no axis of the mesh or is no factor of it, if two
-/// parts overlap, or if the number of dimensions is not `tensorRank`.
+/// Fails if a part names no axis of the mesh or is no factor of it, or if two
+/// parts overlap. Also fails if the number of dimensions is not `tensorRank`.
 /// Everything below and in Reshard.h expects layouts that pass.
 Status checkLayout(const Mesh &mesh, const Layout &layout, size_t tensorRank);
 
-/// The same for a list of parts, such as the group of a collective.
+/// Checks a list of parts in the same way, such as the group of a collective.
 Status checkParts(const Mesh &mesh, const AxisParts &parts);
 
-/// Whether parts of one axis can be used together: their coordinates are
-/// independent. True of parts of different axes.
+/// Returns true if two parts can be used together, because their coordinates
+/// are independent. This holds for parts of different axes.
 bool areIndependent(const AxisPart &a, const AxisPart &b);
 
-/// The shortest way to write the same placement for every shape: no parts of
+/// Returns the shortest form of the same placement for every shape: no parts of
 /// size 1, adjacent factors joined, partial parts sorted.
 Layout canonicalLayout(const Layout &layout);
 AxisParts canonicalParts(const AxisParts &parts);
 
-/// Part `index` of a dimension of `count` rows dealt to `parts` ranks.
+/// Return the begin and size of part `index` if `parts` ranks share a dimension
+/// of `count` rows.
 int64_t partBegin(int64_t count, int64_t parts, int64_t index);
 int64_t partSize(int64_t count, int64_t parts, int64_t index);
 
-/// What a rank holds of a tensor of this (known) shape.
+/// Returns the box that a rank holds of a tensor of this (known) shape.
 Box localBox(const Mesh &mesh, const Layout &layout, const Shape &shape,
              int64_t position);
 
-/// Whether cutting each of `outer` parts again into `inner` gives the parts of
-/// one cut into outer * inner. For kDynamicSize: for every size.
-/// Linear in outer * inner.
+/// Returns true if cutting each of `outer` parts again into `inner` gives the
+/// parts of one cut into outer * inner. For kDynamicSize: if this holds for
+/// every size. Linear in outer * inner.
 bool splitRefines(int64_t count, int64_t outer, int64_t inner);
-/// The same as a failure that names the dimension.
+/// Fails, and names the dimension, if the split does not refine.
 Status checkRefines(const Shape &shape, int dim, int64_t outer, int64_t inner);
 
-/// Whether every rank holds the same elements, and partial values the same
-/// addends, however it is written and even on two meshes. The shape must be
-/// known; without one, compare canonicalLayout. Quadratic in the ranks at
-/// worst.
+/// Returns true if every rank holds the same elements, and of partial values
+/// the same addends. The layouts may be written differently, even on two
+/// meshes. The shape must be known; without one, compare canonicalLayout. At
+/// worst quadratic in the ranks.
 bool samePlacement(const Mesh &meshA, const Layout &a, const Mesh &meshB,
                    const Layout &b, const Shape &shape);
 inline bool samePlacement(const Mesh &mesh, const Layout &a, const Layout &b,
@@ -111,12 +113,12 @@ inline bool samePlacement(const Mesh &mesh, const Layout &a, const Layout &b,
   return samePlacement(mesh, a, mesh, b, shape);
 }
 
-/// "tp" or "tp:2/1"; "[dp, tp]"; "[[dp, tp], []] partial [pp]".
+/// Return text: "tp" or "tp:2/1"; "[dp, tp]"; "[[dp, tp], []] partial [pp]".
 std::string describePart(const Mesh &mesh, const AxisPart &part);
 std::string describeParts(const Mesh &mesh, const AxisParts &parts);
 std::string describeLayout(const Mesh &mesh, const Layout &layout);
 
-/// Inverse of describeLayout; blanks are free. The result passes checkLayout.
+/// Inverts describeLayout; ignores blanks. The result passes checkLayout.
 StatusOr<Layout> parseLayout(const Mesh &mesh, const std::string &text);
 
 } // namespace dyna

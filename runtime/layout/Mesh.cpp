@@ -1,4 +1,4 @@
-//===- Mesh.cpp - Ranks laid out along named axes -------------------------===//
+//===- Mesh.cpp - Arranges ranks along named axes -------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,18 +1,18 @@
-//===- Mesh.h - Ranks laid out along named axes -----------------*- C++ -*-===//
+//===- Mesh.h - Arranges ranks along named axes -----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A mesh names the axes along which work is divided and says which rank sits
-// at which coordinates. The *position* is the row-major number of coordinates
-// (the last axis runs fastest); `ranks` lists the rank of each position, by
-// default the position itself, but any distinct ranks are legal.
+// A mesh names the axes along which work is divided, and gives each rank
+// coordinates on them. The *position* is the row-major number of coordinates
+// (the last axis runs fastest). `ranks` lists the rank of each position. By
+// default it is the position itself, but any distinct ranks are legal.
 //
 //     dp=2, tp=4                 tp:  0   1   2   3
 //                         dp = 0      0   1   2   3     <- positions
 //                         dp = 1      4   5   6   7
 //
-// Everything in this folder counts in positions; ranks appear only where a
-// mesh is made and where groups are handed to a transport.
+// Everything in this folder uses positions. Ranks appear only in two places:
+// when a mesh is made, and when groups are given to a transport.
 //
 // An *axis part* is an axis or a factor of it. The coordinate c of a rank on
 // an axis has the coordinate (c / stride) % size on the part:
@@ -61,12 +61,12 @@ using AxisParts = std::vector<AxisPart>;
 
 class Mesh {
 public:
-  /// One rank, no axes.
+  /// Makes a mesh of one rank, without axes.
   Mesh() = default;
 
-  /// Fails on unusable or doubled names, sizes below 1, more than 2^20
-  /// positions, and ranks that are negative, doubled or not one per position.
-  /// No ranks means rank = position.
+  /// Fails for these inputs: invalid or duplicate names, sizes below 1, more
+  /// than 2^20 positions, negative or duplicate ranks, or a wrong number of
+  /// ranks. No ranks means rank = position.
   static StatusOr<Mesh> create(std::vector<MeshAxis> axes,
                                std::vector<int64_t> ranks = {});
 
@@ -75,28 +75,31 @@ public:
   int64_t size() const { return int64_t(ranks_.size()); }
 
   std::optional<int> findAxis(const std::string &name) const;
-  /// The whole of an axis as a part.
+  /// Returns a whole axis as a part.
   AxisPart wholeAxis(int axis) const { return {axis, 1, axes_[axis].size}; }
 
   int64_t rankAt(int64_t position) const { return ranks_[position]; }
-  /// Nothing if the rank is not on this mesh. Linear in the size of the mesh.
+  /// Returns nothing if the rank is not on this mesh. Linear in the size of the
+  /// mesh.
   std::optional<int64_t> positionOf(int64_t rank) const;
 
-  /// How far apart positions are whose coordinates on the part differ by 1.
+  /// Returns the distance of positions whose coordinates on the part differ by
+  /// 1.
   int64_t positionStride(const AxisPart &part) const;
   int64_t coordinate(int64_t position, const AxisPart &part) const;
-  /// The index of a position among those that differ only in `parts`: the
-  /// coordinates as digits of one number, the first the most significant.
+  /// Returns the index of a position among those that differ only in `parts`:
+  /// the coordinates as digits of one number, the first the most significant.
   int64_t indexIn(int64_t position, const AxisParts &parts) const;
 
-  /// The positions that differ from `position` only in `parts`, by indexIn.
+  /// Returns the positions that differ from `position` only in `parts`, ordered
+  /// by indexIn.
   std::vector<int64_t> groupPositions(int64_t position,
                                       const AxisParts &parts) const;
-  /// The same as ranks: the order in which a collective takes them.
+  /// Returns the same as ranks, in the order in which a collective uses them.
   std::vector<int64_t> groupRanks(int64_t position,
                                   const AxisParts &parts) const;
 
-  /// "dp=2,tp=4", and " ranks [..]" where a rank is not its position.
+  /// Returns "dp=2,tp=4", and " ranks [..]" if ranks differ from positions.
   std::string describe() const;
 
   bool operator==(const Mesh &other) const;
@@ -108,7 +111,7 @@ private:
   std::vector<int64_t> ranks_ = {0};
 };
 
-/// How many ranks a list of parts tells apart.
+/// Returns the number of ranks that a list of parts distinguishes.
 int64_t groupSize(const AxisParts &parts);
 
 } // namespace dyna

@@ -1,4 +1,4 @@
-//===- Move.cpp - Boxes of a tensor from rank to rank ---------------------===//
+//===- Move.cpp - Plans messages that move a tensor -----------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

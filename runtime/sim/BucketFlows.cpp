@@ -1,4 +1,4 @@
-//===- BucketFlows.cpp - Buckets on ports that others use, too -----------===//
+//===- BucketFlows.cpp - Simulates buckets on shared ports ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- BucketFlows.h - Buckets on ports that others use, too ----*- C++ -*-===//
+//===- BucketFlows.h - Simulates buckets on shared ports --------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- PlanMemory.cpp - Memory of a rank over time ------------------------===//
+//===- PlanMemory.cpp - Computes memory of a rank over time ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- PlanMemory.h - Memory of a rank over time ----------------*- C++ -*-===//
+//===- PlanMemory.h - Computes memory of a rank over time -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

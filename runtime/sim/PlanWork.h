@@ -1,4 +1,4 @@
-//===- PlanWork.h - Steps and transfers with costs ---------------*- C++ -*-===//
+//===- PlanWork.h - Converts plans to steps and transfers -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- SharedLinks.cpp - Transfers that share links -----------------------===//
+//===- SharedLinks.cpp - Simulates transfers that share links -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- SharedLinks.h - Transfers that share links ---------------*- C++ -*-===//
+//===- SharedLinks.h - Simulates transfers that share links -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

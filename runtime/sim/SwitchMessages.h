@@ -1,4 +1,4 @@
-//===- SwitchMessages.h - The messages of switch plans ----------*- C++ -*-===//
+//===- SwitchMessages.h - Lists the messages of switch plans ----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- SwitchNetwork.h - Ports of ranks and nodes ---------------*- C++ -*-===//
+//===- SwitchNetwork.h - Describes the ports of ranks and nodes -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

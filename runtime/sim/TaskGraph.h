@@ -1,4 +1,4 @@
-//===- TaskGraph.h - Times of tasks in lanes ---------------------*- C++ -*-===//
+//===- TaskGraph.h - Computes times of tasks in lanes -----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- PlanEntry.cpp - A rank's part of a plan, in a store ----------------===//
+//===- PlanEntry.cpp - Encodes a rank's part of a plan --------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

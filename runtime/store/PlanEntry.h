@@ -1,15 +1,17 @@
-//===- PlanEntry.h - A rank's part of a plan, in a store --------*- C++ -*-===//
+//===- PlanEntry.h - Encodes a rank's part of a plan ------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   bytes  0..7    "DYNAPLAN"
-//          8..11   format (storeFormat), little-endian
-//         12..15   rank
-//         16..23   step
-//         24..31   checksum of what follows
-//         32..39   the seconds that the step is predicted to take, as the bits of
-//                  a double; 0: nobody predicts
-//         40..     the step with that rank's programs alone, as PlanFile.h has it
+// An entry in a store has these bytes:
+//
+//     0..7    "DYNAPLAN"
+//     8..11   format (storeFormat), little-endian
+//     12..15  rank
+//     16..23  step
+//     24..31  checksum of the rest
+//     32..39  predicted seconds of the step, as the bits of a double;
+//             0: no prediction
+//     40..    the step with that rank's programs alone (PlanFile.h)
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,9 +36,10 @@ struct PlanEntry {
 std::string writePlanEntry(const plan::StepPlan &plans, int64_t step, int rank,
                            double predictedSeconds);
 
-/// InvalidArgument, with numbers, for what is no entry, of another format, step
-/// or rank, or damaged; the caller names step and store. Says nothing about
-/// whether the plan may run.
+/// Reads an entry. Returns InvalidArgument, with the numbers, if it is no
+/// entry, is damaged, or has another format, step or rank. The caller adds the
+/// names of step and store. A successful read does not mean that the plan may
+/// run.
 StatusOr<PlanEntry> readPlanEntry(std::string_view bytes, int64_t step,
                                   int rank);
 

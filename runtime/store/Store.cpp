@@ -1,4 +1,4 @@
-//===- Store.cpp - Small values that processes share ----------------------===//
+//===- Store.cpp - Shares small values between processes ------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

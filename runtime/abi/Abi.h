@@ -2,40 +2,42 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Everything that a compiled layer function and the runtime exchange. C only,
-// so that generated code can follow it by field offset (codegen/cpu checks the
-// offsets against `offsetof` at build time).
+// This file declares everything that a compiled layer function and the runtime
+// exchange. It is plain C, so that generated code can access structs by field
+// offset (codegen/cpu checks the offsets against `offsetof` at build time).
 //
 // The idea
 // --------
 // `dynac` compiles each *kind* of layer (embedding, block, head) into a few
 // functions, one per role below, all of one signature. They allocate nothing,
-// own nothing and know neither files nor flags: every pointer they see lies in
-// the arena that the runtime took at start. Micro-batches are ragged and
-// token-major: `rows` of a tensor is the number of tokens, inner sizes are
-// fixed per function and listed in the manifest.
+// own nothing and know neither files nor flags. Every pointer that they get
+// lies in the arena that the runtime allocated at start. Micro-batches are
+// ragged and token-major: `rows` of a tensor is the number of tokens. Inner
+// sizes are fixed per function and listed in the manifest.
 //
 // Calls are *stream-ordered*: a function may return before its work is done,
 // and work given to one stream runs in the order given. The host backend
-// finishes before it returns, which is a legal case of that.
+// finishes before it returns, which this rule allows.
 //
 // Memory of one layer and micro-batch in flight: tiers
 // ----------------------------------------------------
-// What forward leaves behind for backward is sorted into tiers, each a block of
-// its own whose inner offsets are linear in (Tq, Tkv, S) and known at compile
+// Forward leaves values for backward. They are sorted into tiers. Each tier is
+// a block, whose inner offsets are linear in (Tq, Tkv, S) and known at compile
 // time:
 //
-//   input        the layer's input, written there by the producer
-//   products     results of matrix products and attention
-//   elementwise  what `products`, `input` and parameters give by cheap
-//                element-wise code and norms alone
-//   deferred     what `backward_input` leaves for `backward_weight`
+//     input        the layer's input, written there by the producer
+//     products     results of matrix products and attention
+//     elementwise  values that cheap element-wise code and norms compute from
+//                  `products`, `input` and parameters alone
+//     deferred     values that `backward_input` leaves for `backward_weight`
 //
-// Recomputation is then a choice of the plan, not of the compiler: under `none`
-// all of input, products and elementwise are *kept* from forward to backward;
-// under `selective` forward's elementwise tier is scratch and
-// `recompute_selective` fills it again (*late*) before backward; under `full`
-// only input is kept.
+// So the plan chooses what is recomputed, not the compiler:
+//
+// - `none`: input, products and elementwise are *kept* from forward to
+//   backward.
+// - `selective`: input and products are kept. Forward's elementwise tier is
+//   scratch, and `recompute_selective` fills it again before backward (*late*).
+// - `full`: only input is kept.
 //
 // Keys and values of sliced samples: the store
 // --------------------------------------------
@@ -49,9 +51,8 @@
 // in reverse and adds to all rows that its queries see. So the rows of a slice are
 // complete when its own backward has added to them.
 //
-// Sizes: tokens (Tq, Tkv) and segments (S) are rounded up to a multiple of
-// DYNA_ROW_ALIGNMENT in every memory formula, blocks are DYNA_BLOCK_ALIGNMENT
-// aligned.
+// Sizes: every memory formula rounds tokens (Tq, Tkv) and segments (S) up to a
+// multiple of DYNA_ROW_ALIGNMENT. Blocks are aligned to DYNA_BLOCK_ALIGNMENT.
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,11 +69,11 @@ extern "C" {
 #define DYNA_ABI_VERSION 8
 /// Row counts in memory formulas are rounded up to a multiple of this.
 #define DYNA_ROW_ALIGNMENT 32
-/// Bytes to which every tensor and block is aligned.
+/// Alignment of every tensor and block, in bytes.
 #define DYNA_BLOCK_ALIGNMENT 64
-/// A launch splits its rows into at most this many chunks, by a rule that
-/// depends on the number of rows alone: results that are summed per chunk are
-/// therefore the same for any number of threads.
+/// Largest number of chunks of a launch. The number of rows alone decides how a
+/// launch is split. So results that are summed per chunk are the same for any
+/// number of threads.
 #define DYNA_MAX_CHUNKS 32
 
 static inline int64_t dyna_round_rows(int64_t rows) {
@@ -99,7 +100,7 @@ enum {
 
 /// A row-major, contiguous, aligned tensor. Inner sizes and element type are
 /// fixed per function (manifest). A null `data` with `rows` 0 means "not here":
-/// the function leaves that tensor out (a tied parameter updated elsewhere).
+/// the function skips that tensor (a tied parameter that is updated elsewhere).
 typedef struct dyna_tensor {
   void *data;
   int64_t rows;
@@ -119,18 +120,18 @@ typedef struct dyna_segment {
   int64_t position0;
 } dyna_segment;
 
-/// Rows of a micro-batch in *runs*: those that have a token id, or a position, in
-/// common. Run i is rows[starts[i]] up to, not including, rows[starts[i + 1]],
-/// ascending; runs are in order of what they have in common. `starts[0]` is 0,
-/// `starts[count]` tq. No run is empty.
+/// Rows of a micro-batch in *runs*: rows with the same token id, or the same
+/// position. Run i is rows[starts[i]] up to, not including, rows[starts[i +
+/// 1]], ascending. Runs are ordered by their token id or position. `starts[0]`
+/// is 0 and `starts[count]` is tq. No run is empty.
 typedef struct dyna_row_runs {
   const int32_t *rows;   ///< [tq]
   const int32_t *starts; ///< [count + 1]
   int64_t count;
 } dyna_row_runs;
 
-/// Tables of a micro-batch that not every backend needs: bits. The manifest says
-/// which compiled code asks for (`batch_tables`).
+/// Bits for tables of a micro-batch that only some backends need. The manifest
+/// lists those that compiled code asks for (`batch_tables`).
 enum {
   DYNA_BATCH_OFFSETS = 1,
   DYNA_BATCH_TOKEN_RUNS = 2,
@@ -140,11 +141,10 @@ enum {
 };
 
 /// The segments of one micro-batch, in order of q_begin; they cover [0, tq)
-/// without gap or overlap. The per-row arrays say the same row by row, for code
-/// that works on rows. `row_sample` and `row_position` have tq entries. All
-/// arrays lie on the device; what code that launches work there must know of
-/// them stands in the numbers. The tables at the end are null unless they were
-/// asked for.
+/// without gap or overlap. `row_sample` and `row_position` have the same
+/// information row by row, with tq entries, for code that works on rows. All
+/// arrays lie on the device. The numbers are for host code that launches work
+/// there. The tables at the end are null unless they were asked for.
 typedef struct dyna_segments {
   const dyna_segment *data;
   int64_t count;
@@ -167,8 +167,8 @@ typedef struct dyna_segments {
   const int32_t *target_rows; ///< [targets]: rows that have one, ascending
 } dyna_segments;
 
-/// By which the manifest lists the tiers; the fields of dyna_saved, in order. A
-/// recomputation mode keeps the first ones, fewer the more it computes again.
+/// Numbers of the tiers in the manifest; the fields of dyna_saved, in order. A
+/// recomputation mode keeps the first ones, and fewer if it recomputes more.
 enum {
   DYNA_TIER_INPUT = 0,
   DYNA_TIER_PRODUCTS = 1,
@@ -189,7 +189,7 @@ typedef struct dyna_saved {
 } dyna_saved;
 
 /// The ranks that share one axis of the mesh, or a factor of one, with this
-/// rank. What they do together is in Collectives.h.
+/// rank. Collectives.h declares their exchanges.
 typedef struct dyna_group {
   int32_t size;
   int32_t index; ///< this rank's place in the group
@@ -205,9 +205,10 @@ enum {
 };
 
 /// Scalars of one optimizer step (AdamW, decoupled decay). `gradient_scale` is
-/// where the factor of global-norm clipping lies on the device, which has not
-/// told the host what it is; no number: the gradient or a loss is not finite, and
-/// `update` does nothing but clear the gradients. `correction1` is 1 - beta1^t.
+/// the address, on the device, of the factor of global-norm clipping; the host
+/// does not know the factor. If it is not a number, the gradient or a loss is
+/// not finite: `update` then only clears the gradients. `correction1` is 1 -
+/// beta1^t.
 typedef struct dyna_optimizer {
   double learning_rate;
   double beta1;
@@ -222,14 +223,13 @@ typedef struct dyna_optimizer {
 /// The kernels of a backend (Kernels.h).
 typedef struct dyna_kernels dyna_kernels;
 
-/// What calls with a context find their device by. What follows it in memory is
-/// the backend's own.
+/// The device of a context. A backend's own fields follow it in memory.
 typedef struct dyna_device {
   const dyna_kernels *kernels;
 } dyna_device;
 
-/// What a layer function knows beyond its tensors. Owned by the executor, one
-/// per rank; the fields below `per call` change from call to call.
+/// Arguments of a layer function beyond its tensors. The executor owns one per
+/// rank; the fields below `per call` change from call to call.
 typedef struct dyna_context {
   uint32_t abi_version;
   int32_t rank;
@@ -246,42 +246,45 @@ typedef struct dyna_context {
   int64_t layer;
   double inverse_targets; ///< 1 / target tokens of the whole mini-batch
   dyna_optimizer optimizer;
-  /// Every kernel that multiplies matrices adds what it was called with: 2 m n
-  /// k of a product, of attention 2 head_dim per product, head and visible pair
+  /// Work of all matrix products so far; every kernel adds its own. A product
+  /// adds 2 m n k. Attention adds 2 head_dim per product, head and visible pair
   /// (Kernels.h). The caller of layer functions clears it.
   int64_t matrix_flops;
 } dyna_context;
 
-/// The one signature. Which tensors stand in the arrays depends on the role:
+/// The signature of all layer functions. The role decides which tensors are in
+/// the arrays:
 ///
-/// role                 params   grads      in                   out
-/// evaluate             compute  -          inputs               outputs
-/// forward              compute  added to*  inputs               outputs
-/// recompute_selective  compute  -          -                    -
-/// recompute_full       compute  -          -                    -
-/// backward             compute  added to   d outputs            d inputs
-/// backward_input       compute  -          d outputs            d inputs
-/// backward_weight      compute  added to   -                    -
-/// update               written  cleared    master, m, v of each -
-/// grad_norm            -        read       -                    [1] f64 (+=)
-/// cast                 written  -          master of each       -
+///     role                 params   grads      in                  out
+///     evaluate             compute  -          inputs              outputs
+///     forward              compute  added to*  inputs              outputs
+///     recompute_selective  compute  -          -                   -
+///     recompute_full       compute  -          -                   -
+///     backward             compute  added to   d outputs           d inputs
+///     backward_input       compute  -          d outputs           d inputs
+///     backward_weight      compute  added to   -                   -
+///     update               written  cleared    master, m, v each   -
+///     grad_norm            -        read       -                  [1] f64 (+=)
+///     cast                 written  -          master of each      -
 ///
 /// "compute": parameters in the compute type. "-": may be null. *: only the
 /// head, whose fused loss makes its weight gradient in forward. Gradients are
-/// f32 (f64 under f64). Inputs are the activation or the token ids (int32) at
-/// index 0, which forward, recompute and backward find in `saved->input` (for
-/// forward the same address), then target ids (int32) for the head. `d inputs`
-/// and `d outputs` hold gradients of activations only. The head's output is one
-/// f64: the sum of its token losses (written). Under f32 and f64 the parameters
-/// *are* the masters and `params` of `update` and `cast` may be null.
+/// f32 (f64 under f64).
 ///
-/// `update`, `grad_norm` and `cast` work on the `rows` that each tensor gives:
-/// 0 up to all rows of the parameter, those of a vector being its elements. A
-/// rank that holds rows [a, b) of the optimizer state passes pointers to row a
-/// (of the gradient, the compute copy and the state alike) and b - a; what lies
-/// outside is not touched. All tensors of one parameter have the same rows,
-/// else DYNA_INVALID_ARGUMENT. These pointers need no more than the alignment
-/// of an element.
+/// The input at index 0 is the activation or the token ids (int32). Forward,
+/// recompute and backward find it in `saved->input` (for forward the same
+/// address). The head also has the target ids (int32). `d inputs` and `d
+/// outputs` hold gradients of activations only. The head's output is one f64:
+/// the sum of its token losses (written). Under f32 and f64 the parameters
+/// *are* the masters, and `params` of `update` and `cast` may be null.
+///
+/// `update`, `grad_norm` and `cast` work on the `rows` of each tensor, 0 up to
+/// all rows of the parameter. The rows of a vector are its elements. A rank may
+/// hold rows [a, b) of the optimizer state. It then passes pointers to row a
+/// (of the gradient, the compute copy and the state) and b - a; other rows are
+/// not touched. All tensors of one parameter have the same rows, else the
+/// function returns DYNA_INVALID_ARGUMENT. These pointers need only the
+/// alignment of an element.
 typedef dyna_status (*dyna_layer_function)(
     dyna_context *context, const dyna_tensor *params, const dyna_tensor *grads,
     const dyna_saved *saved, void *workspace, const dyna_segments *segments,
@@ -301,16 +304,16 @@ enum {
   DYNA_ROLE_COUNT = 10,
 };
 
-/// Instruction-set features a variant of the code needs (bits of `features`).
+/// Bits of `features`: instruction sets that a variant of the code needs.
 enum {
   DYNA_FEATURE_AVX2 = 1,   ///< AVX2, FMA, F16C, BMI2
   DYNA_FEATURE_AVX512 = 2, ///< AVX-512 F, BW, CD, DQ, VL
 };
 
-/// The layer functions compiled for one instruction set:
-/// `functions[kind * DYNA_ROLE_COUNT + role]`, null where a kind lacks a role.
-/// Kinds are those of the manifest, then those of each of its tensor degrees:
-/// kind k of degree d is number (d + 1) * kinds + k.
+/// The layer functions compiled for one instruction set: `functions[kind *
+/// DYNA_ROLE_COUNT + role]`, null if a kind has no such role. First come the
+/// kinds of the manifest, then those of each of its tensor degrees. Kind k of
+/// degree d is number (d + 1) * kinds + k.
 typedef struct dyna_variant {
   const char *name;
   uint64_t features;
@@ -320,15 +323,16 @@ typedef struct dyna_variant {
 /// Kernels for devices that have code of their own (DeviceCode.h).
 typedef struct dyna_device_code dyna_device_code;
 
-/// What the compiled object defines and the runtime reads. Variants stand in
-/// order of preference; the manifest is a serialised `dyna.plan.Manifest`.
+/// The compiled program: the object defines it, and the runtime reads it.
+/// Variants stand in order of preference; the manifest is a serialised
+/// `dyna.plan.Manifest`.
 typedef struct dyna_program {
   uint32_t abi_version;
   uint32_t variant_count;
   const dyna_variant *variants;
   const uint8_t *manifest;
   int64_t manifest_size;
-  /// What layer functions launch; null: they are compiled for the host.
+  /// Kernels that layer functions launch; null: they are compiled for the host.
   const dyna_device_code *device_code;
 } dyna_program;
 

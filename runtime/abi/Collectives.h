@@ -2,15 +2,15 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What a layer function calls where its ranks exchange parts of a tensor. The
-// functions are device-neutral and stream-ordered like everything in Kernels.h:
-// they look up `context->groups[group]` and hand over to the transport that
-// made the group (runtime/transport). In a group of one rank each of them is
-// the identity: a copy where `in` and `out` differ.
+// Layer functions call these functions if their ranks exchange parts of a
+// tensor. The functions are device-neutral and stream-ordered like everything
+// in Kernels.h. They look up `context->groups[group]` and call the transport
+// that made the group (runtime/transport). In a group of one rank each of them
+// is the identity: a copy if `in` and `out` differ.
 //
 // Every rank of the group calls the same function with the same sizes, in the
-// same order; sums are taken in the order of the ranks, so that the same inputs
-// give the same bits whatever the timing.
+// same order. Sums are taken in the order of the ranks, so the same inputs give
+// the same bits at any timing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +36,9 @@ enum {
   DYNA_REDUCE_MAX = 1,
 };
 
-/// How `count` rows are dealt to `parts` ranks: rank i holds the rows
-/// [i*ceil(count/parts), (i+1)*ceil(count/parts)), clipped, possibly none.
+/// Returns the begin of a rank's part if `count` rows are dealt to `parts`
+/// ranks. Rank i holds the rows [i*ceil(count/parts), (i+1)*ceil(count/parts)),
+/// clipped, possibly none.
 static inline int64_t dyna_part_begin(int64_t count, int64_t parts,
                                       int64_t index) {
   int64_t begin = index * ((count + parts - 1) / parts);
@@ -62,19 +63,19 @@ typedef struct dyna_collective {
   int32_t reserved;
 } dyna_collective;
 
-/// in, out: whole. out = sum (or maximum) over the ranks of in; may be in
+/// in, out: whole. out = sum (or maximum) of in over the ranks; may be in
 /// place.
 dyna_status dyna_all_reduce(dyna_context *, const dyna_collective *);
-/// in: part, out: whole. The parts laid side by side along `split`.
+/// in: part, out: whole. Lays the parts side by side along `split`.
 dyna_status dyna_all_gather(dyna_context *, const dyna_collective *);
-/// in: whole, out: part. This rank's part of what all_reduce gives.
+/// in: whole, out: part. Computes this rank's part of the result of all_reduce.
 dyna_status dyna_reduce_scatter(dyna_context *, const dyna_collective *);
-/// in: whole, out: part. Cuts this rank's part out; nothing is exchanged.
+/// in: whole, out: part. Cuts out this rank's part; exchanges nothing.
 dyna_status dyna_slice(dyna_context *, const dyna_collective *);
 
-/// The whole tensor is [outer, first, middle, second, inner]. Before, it is
-/// split along `first`, after it along `second`; or the other way round when
-/// `second_to_first` is not 0.
+/// An exchange of the split dimension. The whole tensor is [outer, first,
+/// middle, second, inner]. Before, it is split along `first`, after it along
+/// `second`. With `second_to_first` not 0 it is the other way round.
 typedef struct dyna_transposition {
   const void *in;
   void *out;
@@ -88,7 +89,7 @@ typedef struct dyna_transposition {
 /// in and out must not overlap.
 dyna_status dyna_all_to_all(dyna_context *, const dyna_transposition *);
 
-/// Which of the functions above.
+/// Numbers of the functions above.
 enum {
   DYNA_EXCHANGE_ALL_REDUCE = 0,
   DYNA_EXCHANGE_ALL_GATHER = 1,
@@ -105,15 +106,15 @@ typedef struct dyna_exchange {
   };
 } dyna_exchange;
 
-/// `count` exchanges, at least one, over one group, as one: ranks wait for each
-/// other once. The results are those of the single functions, bit for bit. No
-/// exchange may write what another one reads or writes.
+/// Runs `count` exchanges, at least one, over one group, as one: ranks wait for
+/// each other once. The results are those of the single functions, bit for bit.
+/// No exchange may write what another one reads or writes.
 dyna_status dyna_exchange_all(dyna_context *, const dyna_exchange *exchanges,
                               int64_t count);
 
-/// Lets what this rank has started go on, without blocking: kernels call it when
-/// they begin, so that exchanges make progress while a layer computes. Fails as
-/// a wait does. Nothing without a transport.
+/// Advances the exchanges that this rank has started, without blocking. Kernels
+/// call it when they begin, so that exchanges make progress while a layer
+/// computes. Fails like a wait. Does nothing without a transport.
 dyna_status dyna_progress(dyna_context *);
 
 #ifdef __cplusplus

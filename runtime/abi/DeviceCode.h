@@ -2,9 +2,10 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What compiled code for a GPU has beside its layer functions: the kernels that
-// these launch, compiled for some architectures, as constants of the object. A
-// device loads the image that suits it once. The host's device has none of this.
+// Compiled code for a GPU has kernels beside its layer functions, which launch
+// them. The kernels are compiled for some architectures and are constants of
+// the object. A device loads the matching image once. The host's device has no
+// kernels of this kind.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,10 +18,10 @@
 extern "C" {
 #endif
 
-/// The architectures that code is made for, ascending: {80, 90, 100, 120}.
+/// The architectures that code can be made for, ascending.
 #define DYNA_ARCHITECTURES {80, 90, 100, 120}
 
-/// What `kind` says of an image.
+/// Values of `kind` of an image.
 enum {
   /// A cubin: for `architecture` and those of the same major number above it.
   DYNA_IMAGE_CUBIN = 0,
@@ -43,7 +44,8 @@ typedef struct dyna_device_function {
   const char *name;
   int64_t argument_bytes;
   int32_t block; ///< threads of a block, in one dimension
-  /// Of a block, beside what it declares itself; generated code has 0.
+  /// Shared memory of a block beside what the kernel declares itself; generated
+  /// code has 0.
   int32_t shared_bytes;
 } dyna_device_function;
 
@@ -53,9 +55,10 @@ struct dyna_device_code {
   int64_t image_count;
   const dyna_device_function *functions;
   int64_t function_count;
-  /// Oldest version of the driver's interface that loads the images, 1000 major +
-  /// 10 minor: the first of the major version of the toolkit that made them, whose
-  /// minor versions are compatible. 0: any.
+  /// Oldest version of the driver's interface that loads the images, 1000 major
+  /// + 10 minor; 0: any. Minor versions of a toolkit are compatible. So this is
+  /// the first version with the major number of the toolkit that made the
+  /// images.
   int64_t oldest_driver;
 };
 

@@ -2,18 +2,19 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For the compiler, which refuses the rest, and for the kernels of all devices.
+// The compiler refuses what exceeds these limits. The kernels of all devices
+// rely on them.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DYNA_RUNTIME_ABI_DEVICELIMITS_H
 #define DYNA_RUNTIME_ABI_DEVICELIMITS_H
 
-/// Elements of a head, in attention on CUDA devices.
+/// Largest number of elements of an attention head on CUDA devices.
 enum { DYNA_CUDA_HEAD_DIM = 256 };
 
-/// The largest norm, clipped, of a gradient that is applied: the squares of its
-/// elements, which AdamW keeps in f32, are finite up to 1.8e19.
+/// Largest norm, after clipping, of a gradient that is applied. AdamW keeps the
+/// squares of its elements in f32; they are finite up to 1.8e19.
 #define DYNA_LARGEST_NORM 1e19
 
 #endif // DYNA_RUNTIME_ABI_DEVICELIMITS_H

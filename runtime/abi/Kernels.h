@@ -2,13 +2,14 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The allow-list of a compiled object: it imports the functions declared here,
-// the exchanges of Collectives.h and memcpy/memmove/memset, nothing else (under
-// f64 also libm). Each calls the function of its name in the table of the
-// context's device (dyna_kernels, at the end), so that a process can have devices
-// of several kinds; the host's are in runtime/device/host. A context that is
-// bound to no device, or to one that lacks the function, is refused:
-// DYNA_INVALID_ARGUMENT.
+// This is the allow-list of a compiled object. It imports the functions
+// declared here, the exchanges of Collectives.h and memcpy/memmove/memset, and
+// nothing else (under f64 also libm).
+//
+// Each function calls the function of its name in the table of the context's
+// device (dyna_kernels, at the end). So a process can have devices of several
+// kinds. The host's functions are in runtime/device/host. Without a device, or
+// if the device lacks the function, the call returns DYNA_INVALID_ARGUMENT.
 //
 // All matrices are row-major; leading dimensions and strides count elements.
 // Scratch memory is always the caller's: the formulas at the end say how much.
@@ -34,13 +35,13 @@ extern "C" {
 // Launch
 //===----------------------------------------------------------------------===//
 
-/// Generated code for rows [begin, end), which are chunk number `chunk`
-/// (< DYNA_MAX_CHUNKS) of the launch.
+/// Generated code for rows [begin, end), chunk number `chunk` (<
+/// DYNA_MAX_CHUNKS) of the launch.
 typedef void (*dyna_rows_body)(const void *args, int64_t begin, int64_t end,
                                int64_t chunk);
 
-/// The number of chunks into which a launch over `rows` rows is cut, and the
-/// rows of each (the last may have fewer). Depends on nothing else.
+/// Return the rows of a chunk and the number of chunks of a launch over `rows`
+/// rows. The last chunk may have fewer rows. They depend on nothing else.
 static inline int64_t dyna_chunk_rows(int64_t rows, int64_t min_rows) {
   int64_t even = (rows + DYNA_MAX_CHUNKS - 1) / DYNA_MAX_CHUNKS;
   return even > min_rows ? even : (min_rows > 0 ? min_rows : 1);
@@ -51,8 +52,8 @@ static inline int64_t dyna_chunk_count(int64_t rows, int64_t min_rows) {
 }
 
 /// Launches kernel number `function` of `code` in `grid` blocks (0 to 2^31 - 1;
-/// 0: none) on the context's stream. `args_bytes` bytes at `args` are copied;
-/// they are what the kernel takes. `code` lives as long as the program.
+/// 0: none) on the context's stream. Copies `args_bytes` bytes at `args`, the
+/// kernel's argument. `code` lives as long as the program.
 dyna_status dyna_launch_kernel(dyna_context *context,
                                const dyna_device_code *code, int64_t function,
                                const void *args, int64_t args_bytes,
@@ -69,9 +70,9 @@ dyna_status dyna_launch(dyna_context *context, dyna_rows_body body,
 // Tables
 //===----------------------------------------------------------------------===//
 
-/// DYNA_INVALID_ARGUMENT, with a message that names the first that is not, if
-/// one of the `count` token ids or positions is none of the `rows` rows of a
-/// table. Code that indexes tables asks first, for all rows of a call.
+/// Return DYNA_INVALID_ARGUMENT if one of the `count` token ids or positions is
+/// not a row of a table with `rows` rows. The message names the first one. Code
+/// that indexes tables calls this first, for all rows of a call.
 dyna_status dyna_check_ids(dyna_context *, const int32_t *ids, int64_t count,
                            int64_t rows);
 dyna_status dyna_check_positions(dyna_context *, const int64_t *positions,
@@ -82,17 +83,17 @@ dyna_status dyna_check_positions(dyna_context *, const int64_t *positions,
 //===----------------------------------------------------------------------===//
 
 /// C[m,n] = op(A)[m,k] * op(B)[k,n], or C += that. op(X) is X, or its transpose
-/// when transpose_x is not 0 (A is then stored [k,m], B [n,k]). m, n or k may
-/// be 0 (k = 0 without `accumulate` writes zeros).
+/// if transpose_x is not 0. A is then stored as [k,m], and B as [n,k]. m, n or
+/// k may be 0 (k = 0 without `accumulate` writes zeros).
 ///
-/// `epilogue`, when not null, is run once over every row of C, chunk by chunk
-/// in any order, each after the products of its rows are complete: element-wise
-/// code that finds its operand still in cache. Its rows are cut as by
-/// dyna_launch(rows = m, min_rows = epilogue_min_rows).
+/// `epilogue`, if not null, runs once over every row of C, chunk by chunk in
+/// any order. A chunk runs after the products of its rows are complete. It is
+/// element-wise code, whose operand is still in the cache. Its rows are cut as
+/// by dyna_launch(rows = m, min_rows = epilogue_min_rows).
 ///
-/// A device that has no code for rows is told by a description instead: with
-/// `described` not 0, `epilogue` is null and `epilogue_args` points to a
-/// dyna_epilogue, read by the call. Then `accumulate` is 0.
+/// A device that cannot call code for rows gets a description instead. With
+/// `described` not 0, `epilogue` is null, `accumulate` is 0, and
+/// `epilogue_args` points to a dyna_epilogue. The call reads it.
 typedef struct dyna_matmul {
   int64_t m, n, k;
   const void *a;
@@ -111,7 +112,7 @@ typedef struct dyna_matmul {
   int64_t epilogue_min_rows;
 } dyna_matmul;
 
-/// What a described epilogue makes of P, the product:
+/// Kinds of described epilogues; P is the product.
 enum {
   DYNA_EPILOGUE_NONE = 0,
   /// C = P + bias.
@@ -133,8 +134,8 @@ typedef struct dyna_epilogue {
   int64_t aux_stride;
 } dyna_epilogue;
 
-/// The description of a product's epilogue; null if it has none, or one that is
-/// code.
+/// Returns the description of a product's epilogue; null if it has none, or one
+/// that is code.
 static inline const dyna_epilogue *
 dyna_described_epilogue(const dyna_matmul *product) {
   return product->described ? (const dyna_epilogue *)product->epilogue_args : 0;
@@ -145,14 +146,14 @@ typedef dyna_status (*dyna_matmul_function)(dyna_context *,
 
 /// A, B, C of f32.
 dyna_status dyna_matmul_f32(dyna_context *, const dyna_matmul *);
-/// A, B, C of bf16; accumulation in f32. What is added to C is summed in f32
-/// over all of k and rounded once, with C.
+/// A, B, C of bf16; accumulation in f32. With `accumulate`, C is added to the
+/// f32 sum over all of k, and the result is rounded once.
 dyna_status dyna_matmul_bf16(dyna_context *, const dyna_matmul *);
 /// A, B of bf16, C of f32 (weight gradients, logits).
 dyna_status dyna_matmul_bf16_f32(dyna_context *, const dyna_matmul *);
-/// A, B, C of f64. The host lacks it: there the f64 product is generated code in
-/// the object itself, with the same signature; so is the f32 one under `dynac
-/// --matmul=generated`.
+/// A, B, C of f64. The host has no such function: the object itself has a
+/// generated one, with the same signature. Under `dynac --matmul=generated` the
+/// f32 product is generated too.
 dyna_status dyna_matmul_f64(dyna_context *, const dyna_matmul *);
 
 //===----------------------------------------------------------------------===//
@@ -202,18 +203,19 @@ typedef struct dyna_key_store {
   int64_t gradient_stride, dk_column, dv_column;
 } dyna_key_store;
 
-/// Columns of a head in sums of gradients.
+/// Returns the columns of a head in sums of gradients.
 static inline int64_t dyna_padded_head_dim(int64_t head_dim) {
   return (head_dim + 15) / 16 * 16;
 }
 
-/// Softmax attention inside each segment: query head h reads key/value head
-/// h / (heads / kv_heads). Scores are scale * q.k; `causal` hides the keys
-/// after a query: query i of a segment sees keys [0, kv_len - q_len + i]. q,
-/// out: [tq, heads * head_dim]; k, v: [tkv, kv_heads * head_dim], with row
-/// strides. `lse`: [tq, heads], log of the sum of exponentials of the scaled
-/// scores, f32 (f64 under f64); may be null in evaluation. Never stores a whole
-/// score matrix (online softmax).
+/// Softmax attention inside each segment: query head h reads key/value head h /
+/// (heads / kv_heads). Scores are scale * q.k. With `causal`, keys after a
+/// query are hidden: query i of a segment sees keys [0, kv_len - q_len + i].
+///
+/// q and out are [tq, heads * head_dim]; k and v are [tkv, kv_heads *
+/// head_dim]. All have row strides. `lse` is [tq, heads], the log of the sum of
+/// exponentials of the scaled scores, in f32 (f64 under f64). It may be null in
+/// evaluation. A whole score matrix is never stored (online softmax).
 ///
 /// The keys and values of slices lie in the bundle's store (Abi.h). Forward copies the
 /// rows of `k` and `v` of each slice to their place there before it reads them.
@@ -239,12 +241,12 @@ dyna_status dyna_attention_f32(dyna_context *, const dyna_attention *);
 dyna_status dyna_attention_f64(dyna_context *, const dyna_attention *);
 dyna_status dyna_attention_bf16(dyna_context *, const dyna_attention *);
 
-/// Products over the visible pairs: forward q.k and p.v; backward q.k once
-/// more, dout.v, and those for dq, dk and dv.
+/// Numbers of products over the visible pairs. Forward has q.k and p.v.
+/// Backward has q.k again, dout.v, and those for dq, dk and dv.
 #define DYNA_ATTENTION_PRODUCTS 2
 #define DYNA_ATTENTION_GRAD_PRODUCTS 5
 
-/// Keys that the queries of a segment see, added up.
+/// Returns the number of keys that the queries of a segment see, added up.
 static inline int64_t dyna_visible_pairs(const dyna_segment *segment,
                                          int32_t causal) {
   int64_t q = segment->q_len, kv = segment->kv_len;
@@ -255,11 +257,13 @@ static inline int64_t dyna_visible_pairs(const dyna_segment *segment,
   return q * (kv - q) + q * (q + 1) / 2;
 }
 
-/// The gradients of the above. `forward` holds its operands and results; dq,
-/// dk, dv are written (rows that no segment covers are zeroed) with strides of
-/// their own; dout has the stride of out. For slices, gradients of keys are added to
-/// the sums of the store. Those of the slice's own tokens are then complete. They are
-/// rounded once to dk and dv.
+/// The gradients of dyna_attention. `forward` has its operands and results. The
+/// results dq, dk and dv are written with strides of their own; rows that no
+/// segment covers are zeroed. The stride of dout is that of out.
+///
+/// For slices, gradients of keys are added to the sums of the store. Those of
+/// the slice's own tokens are then complete. They are rounded once to dk and
+/// dv.
 typedef struct dyna_attention_grad {
   dyna_attention forward;
   const void *dout;
@@ -283,13 +287,13 @@ dyna_status dyna_attention_grad_bf16(dyna_context *,
 // Head and loss
 //===----------------------------------------------------------------------===//
 
-/// The target of a row that is outside of the loss, as the runtime writes it.
+/// The target of a row that is not in the loss, as the runtime writes it.
 enum { DYNA_NO_TARGET = -1 };
 
-/// Logits x * w^T, softmax cross-entropy against `targets`, in chunks of at
-/// most `chunk_rows` rows: the logits are never stored whole. Rows
-/// whose target is `ignore_index` cost no product: only the others are
-/// gathered.
+/// Computes logits x * w^T and the softmax cross-entropy against `targets`. It
+/// works in chunks of at most `chunk_rows` rows, so the logits are never stored
+/// whole. Rows with the target `ignore_index` cost no product, because only the
+/// others are gathered.
 ///
 /// x: [rows, width]; w: [vocab, width]; targets: int32 [rows]. *loss_sum = sum
 /// of the token losses (overwritten). Training (dx not null) also writes dx =
@@ -300,27 +304,33 @@ enum { DYNA_NO_TARGET = -1 };
 /// `matmul` for x*w^T into the logits (f32 C under bf16), `matmul_input` for
 /// dx, `matmul_weight` for dw.
 ///
-/// `target_rows` says how many rows have a target, which code that launches
-/// work cannot see: a call with another number is refused, or, where the device
-/// runs late, undefined. -1: not known, so that the device has to be asked.
-/// `used_rows`, where it is not null, lists these rows, ascending, so that a
-/// device need not look for them; it goes with a number that is known.
+/// The caller gives the products, so that generated ones work here too.
+/// `matmul` is for x*w^T into the logits (f32 C under bf16), `matmul_input` for
+/// dx, and `matmul_weight` for dw.
 ///
-/// With `narrow_dw` not 0 (bf16 only) dw is bf16: what the call adds is summed
-/// over its chunks in f32, with the help of the workspace, and rounded once.
+/// `target_rows` is the number of rows that have a target. Code that launches
+/// work cannot see it. A call with a wrong number is refused; on a device that
+/// runs late the result is undefined. The number -1 means unknown: the device
+/// must be asked. `used_rows`, if not null, lists these rows, ascending, so
+/// that a device need not search for them. It requires a known number.
 ///
-/// With `narrow_logits` not 0 (bf16 only, a whole vocabulary) `matmul`
-/// has a bf16 C: the logits are rounded once, and turned into their gradient where
-/// they are. Of each, 8 bytes are moved instead of 14, and a third is kept.
+/// With `narrow_dw` not 0 (bf16 only) dw is bf16. The contributions of the
+/// call's chunks are summed in f32 in the workspace, and rounded once.
+///
+/// With `narrow_logits` not 0 (bf16 only, a whole vocabulary) `matmul` has a
+/// bf16 C. The logits are rounded once, and turned into their gradient in
+/// place. Each takes 8 bytes of traffic instead of 14, and a third of the
+/// memory.
 ///
 /// With `whole_vocab` not 0, w and dw are this rank's part of the vocabulary:
-/// whole_vocab rows dealt to the ranks of `group` (dyna_part_begin), of which
-/// `vocab` counts those that w and dw have room for; what the part does not
-/// fill is neither read nor written. All ranks of the group are given the same
-/// x and targets. For every chunk of rows they exchange twice, the largest
-/// logits and then the sums of exponentials with the targets' logits; the loss
-/// is the same on all, dx is what this part contributes: the sum over the ranks
-/// is the gradient.
+/// the ranks of `group` share whole_vocab rows (dyna_part_begin). There is room
+/// for `vocab` rows in w and dw. Rows beyond the part are neither read nor
+/// written. All ranks of the group have the same x and targets.
+///
+/// The ranks exchange twice for every chunk of rows: the largest logits, then
+/// the sums of exponentials with the targets' logits. The loss is the same on
+/// all ranks. dx is the contribution of this part: the sum over the ranks is
+/// the gradient.
 typedef struct dyna_head {
   int64_t rows, width, vocab;
   const void *x;
@@ -353,20 +363,23 @@ dyna_status dyna_head_bf16(dyna_context *, const dyna_head *);
 // The end of a step: called by the executor, not by compiled code
 //===----------------------------------------------------------------------===//
 
-/// If one of `count` losses is not finite, *squared_norm becomes no number. All
-/// pointers are the device's.
+/// Sets *squared_norm to not-a-number if one of `count` losses is not finite.
+/// All pointers are the device's.
 dyna_status dyna_note_losses(dyna_context *, const double *losses,
                              int64_t count, double *squared_norm);
 
-/// Global-norm clipping: *norm = square root of the sum of `count` squared norms,
-/// added up in their order; *scale = 1, or limit / *norm where that is a limit
-/// and larger, or no number where the norm is not finite. A norm above
-/// DYNA_LARGEST_NORM that is not clipped becomes infinity: its squares would be
-/// infinite in the optimizer's state. Such a step takes one from *skips_left,
-/// those that may still be passed over; once that is below 0 it stays as it is and
-/// *scale is no number whatever the norm is: the host, which learns of a step when
-/// it has given the next ones, finds everything as it was before the step that was
-/// one too many. All pointers are the device's.
+/// Global-norm clipping. The result *norm is the square root of the sum of
+/// `count` squared norms, added in their order. The factor *scale is limit /
+/// *norm if there is a limit and the norm exceeds it, else 1. If the norm is
+/// not finite, it is not-a-number. A norm above DYNA_LARGEST_NORM that is not
+/// clipped becomes infinity, because its squares would be infinite in the
+/// optimizer's state.
+///
+/// A step that is not finite takes one from *skips_left, the number of steps
+/// that may still be skipped. Once that is below 0 it does not change any more,
+/// and *scale is not-a-number for any norm. The host learns of a step when it
+/// has given the next ones. So it finds everything as it was before the step
+/// that was one too many. All pointers are the device's.
 typedef struct dyna_clip {
   const double *squared_norms;
   int64_t count;
@@ -382,15 +395,15 @@ dyna_status dyna_clip_norm(dyna_context *, const dyna_clip *);
 // Switches of graphs
 //===----------------------------------------------------------------------===//
 
-/// Brings `rows` rows of `row_bytes` each from one place of the device to another,
-/// which do not overlap; strides count bytes and are not looked at for one row.
+/// Copies `rows` rows of `row_bytes` each from one place of the device to
+/// another, without overlap. Strides count bytes and are ignored for one row.
 typedef struct dyna_place {
   const void *source;
   void *target;
   int64_t rows, row_bytes;
   int64_t source_stride, target_stride;
-  /// DYNA_REPLACES, or the type of elements (DYNA_ELEMENT_F32, F64, BF16) that are
-  /// added to what is there, bf16 in f32 and rounded once.
+  /// DYNA_REPLACES, or the type of elements (DYNA_ELEMENT_F32, F64, BF16) that
+  /// are added to the target. bf16 is added in f32 and rounded once.
   int32_t added_as;
   int32_t reserved;
 } dyna_place;
@@ -399,7 +412,7 @@ typedef struct dyna_place {
 
 dyna_status dyna_place_rows(dyna_context *, const dyna_place *);
 
-/// Bytes of an element that can be added; 0: there are none of that type.
+/// Returns the bytes of an element that can be added; 0 for other types.
 static inline int64_t dyna_added_bytes(int32_t added_as) {
   return added_as == DYNA_ELEMENT_F32    ? 4
          : added_as == DYNA_ELEMENT_F64  ? 8
@@ -407,7 +420,7 @@ static inline int64_t dyna_added_bytes(int32_t added_as) {
                                          : 0;
 }
 
-/// Whether the description is one.
+/// Returns not 0 if the description is valid.
 static inline int32_t dyna_is_place(const dyna_place *p) {
   if (!p || p->rows < 0 || p->row_bytes < 0)
     return 0;
@@ -440,8 +453,8 @@ dyna_status dyna_take_sparse_values(dyna_context *, const dyna_sparse_values *);
 // Scratch formulas
 //===----------------------------------------------------------------------===//
 
-/// Rows of one chunk of the head where its caller says nothing else. Every chunk
-/// reads and writes the whole weight gradient: fewer rows cost time, more cost
+/// Rows of one chunk of the head, if its caller does not say. Every chunk reads
+/// and writes the whole weight gradient: fewer rows cost time, more rows cost
 /// memory for the logits.
 #define DYNA_HEAD_CHUNK_ROWS 512
 
@@ -454,10 +467,11 @@ typedef struct dyna_linear_bytes {
   int64_t tq, tkv, s, constant;
 } dyna_linear_bytes;
 
-/// `element` is the size of the compute type: 8, 4 or 2. One value per query
-/// and head, and, unless dq, dk and dv can be added up where they are (bf16, or
-/// a head size that is no multiple of 16), one copy of each in f64 or f32 with
-/// the head size rounded up to 16.
+/// Returns the workspace of the gradient of attention; `element` is the size of
+/// the compute type: 8, 4 or 2. It has one value per query and head. For bf16,
+/// and for head sizes that are no multiple of 16, it also has a copy of dq, dk
+/// and dv each. The copies are in f64 or f32 and have the head size rounded up
+/// to 16.
 static inline dyna_linear_bytes
 dyna_attention_grad_workspace(int64_t element, int64_t heads, int64_t kv_heads,
                               int64_t head_dim) {
@@ -471,15 +485,17 @@ dyna_attention_grad_workspace(int64_t element, int64_t heads, int64_t kv_heads,
   return bytes;
 }
 
-/// Elements from one row of logits to the next: whole vectors, and no power of
-/// two that would put all rows into the same few sets of a cache.
+/// Returns the elements from one row of logits to the next. Rows are whole
+/// vectors. The stride is no large power of two, which would map all rows to
+/// the same few sets of a cache.
 static inline int64_t dyna_head_stride(int64_t vocab) {
   int64_t stride = (vocab + 15) / 16 * 16;
   return stride % 512 == 0 ? stride + 16 : stride;
 }
 
-/// What the ranks that share a vocabulary exchange per chunk: three numbers of
-/// each row. Comes on top of dyna_head_workspace, in its constant part.
+/// Returns the workspace for the exchanges of ranks that share a vocabulary:
+/// three numbers per row of a chunk. It adds to the constant part of
+/// dyna_head_workspace.
 static inline int64_t dyna_head_chunk_exchange_workspace(int64_t chunk_rows) {
   return dyna_align_block(3 * chunk_rows * 8);
 }
@@ -487,10 +503,10 @@ static inline int64_t dyna_head_chunk_exchange_workspace(int64_t chunk_rows) {
 /// Rows of a bf16 weight gradient that a chunk adds to at a time.
 #define DYNA_HEAD_SLICE_ROWS 4096
 
-/// What sums a bf16 weight gradient over the chunks of a call in f32: the lower
-/// halves of the sums, whose upper halves lie in the gradient meanwhile, and
-/// what one chunk adds to some rows. Comes on top of dyna_head_workspace, in
-/// its constant part.
+/// Returns the workspace that sums a bf16 weight gradient in f32 over the
+/// chunks of a call. It has the lower halves of the sums; the upper halves lie
+/// in the gradient meanwhile. It also has the contribution of one chunk to some
+/// rows. It adds to the constant part of dyna_head_workspace.
 static inline int64_t dyna_head_sum_workspace(int64_t width, int64_t vocab) {
   int64_t slice = vocab < DYNA_HEAD_SLICE_ROWS ? vocab : DYNA_HEAD_SLICE_ROWS;
   return dyna_align_block(2 * width * vocab) +
@@ -502,8 +518,8 @@ static inline int64_t dyna_logit_bytes(int64_t element, int32_t narrow_logits) {
   return element == 2 && !narrow_logits ? 4 : element;
 }
 
-/// Gathered rows, their gradient, logits and, where those are wider than the
-/// compute type, the logits' gradient.
+/// Returns the workspace of a chunk: gathered rows, their gradient, and logits.
+/// If logits are wider than the compute type, it also has the logits' gradient.
 static inline dyna_linear_bytes
 dyna_head_chunk_workspace(int64_t element, int64_t width, int64_t vocab,
                           int64_t chunk_rows, int32_t narrow_logits) {
@@ -529,9 +545,9 @@ dyna_head_workspace(int64_t element, int64_t width, int64_t vocab) {
 // A backend
 //===----------------------------------------------------------------------===//
 
-/// The functions above as one backend has them, by their names without `dyna_`.
-/// Their context is never null and bound to a device of this backend. Null: the
-/// backend lacks it.
+/// The functions above in one backend, by their names without `dyna_`. Their
+/// context is never null, and is bound to a device of this backend. Null if the
+/// backend lacks the function.
 struct dyna_kernels {
   const char *backend; ///< for messages: "host"
   dyna_status (*launch)(dyna_context *, dyna_rows_body, const void *args,

@@ -2,10 +2,10 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Random numbers are functions of what they are for, never of the order in
-// which they are drawn: no cut into micro-batches, no rank and no strategy
-// changes one. Generated dropout code computes `dyna_random_row_key` once per
-// row and `dyna_random_element` per element, vectorised; this header is its
+// A random number is a function of its purpose, never of the order of drawing.
+// So it does not depend on the cut into micro-batches, the rank, or the
+// strategy. Generated dropout code computes `dyna_random_row_key` once per row
+// and `dyna_random_element` per element, vectorised. This header is its
 // definition.
 //
 // The mixers are finalisers of the SplitMix64 generator (Steele, Lea, Flood
@@ -47,20 +47,20 @@ static inline uint64_t dyna_random_row_key(uint64_t op_key, uint64_t sample,
   return dyna_mix64(dyna_mix64(op_key ^ sample) ^ position);
 }
 
-/// 32 random bits for one feature of the row.
+/// Returns 32 random bits for one feature of the row.
 static inline uint32_t dyna_random_element(uint64_t row_key, uint32_t feature) {
   uint32_t x = (uint32_t)row_key ^ (feature * UINT32_C(0x9E3779B9));
   return dyna_mix32(dyna_mix32(x) ^ (uint32_t)(row_key >> 32));
 }
 
-/// An element is dropped when its 32 bits are below this threshold; survivors
-/// are multiplied by 1 / (1 - probability).
+/// Returns the threshold of dropout. An element whose 32 bits are below it is
+/// dropped; the others are multiplied by 1 / (1 - probability).
 static inline uint32_t dyna_dropout_threshold(double probability) {
   double scaled = probability * 4294967296.0;
   return scaled >= 4294967295.0 ? UINT32_C(0xFFFFFFFF) : (uint32_t)scaled;
 }
 
-/// FNV-1a of a parameter's logical name.
+/// Returns the FNV-1a hash of a parameter's logical name.
 static inline uint64_t dyna_hash_name(const char *name) {
   uint64_t hash = UINT64_C(0xCBF29CE484222325);
   for (; *name; ++name)
@@ -72,8 +72,8 @@ static inline uint64_t dyna_parameter_key(uint64_t seed, const char *name) {
   return dyna_mix64(dyna_mix64(seed) ^ dyna_hash_name(name));
 }
 
-/// Two uniform doubles in (0,1) and [0,1) for element `index`: a normal value
-/// is sqrt(-2 ln u) * cos(2 pi v) (Box and Muller).
+/// Computes two uniform doubles in (0,1) and [0,1) for element `index`. A
+/// normal value is sqrt(-2 ln u) * cos(2 pi v) (Box and Muller).
 static inline void dyna_parameter_uniforms(uint64_t key, uint64_t index,
                                            double *u, double *v) {
   *u = ((double)(dyna_mix64(key ^ (2 * index)) >> 11) + 0.5) * 0x1p-53;

@@ -1,4 +1,4 @@
-//===- CoreTime.cpp - What a thread has had of a core ---------------------===//
+//===- CoreTime.cpp - Measures the time that a thread had a core ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

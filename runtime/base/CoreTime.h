@@ -1,10 +1,10 @@
-//===- CoreTime.h - What a thread has had of a core -------------*- C++ -*-===//
+//===- CoreTime.h - Measures the time that a thread had a core --*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Times on the wall are also those of whatever else a machine does. Both functions
-// are about the calling thread, count from some moment before, and are 0 where the
-// system does not say.
+// Wall-clock times include the time of other work on the machine. Both
+// functions measure the calling thread, from an arbitrary start, and return 0
+// if the system does not tell.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,11 +13,12 @@
 
 namespace dyna {
 
-/// Seconds in which it had a core; in an active wait, too. 0.3 microseconds.
+/// Returns the seconds in which the thread had a core, active waits included.
+/// The call takes 0.3 microseconds.
 double coreSeconds();
 
-/// Seconds in which it could have run, but others had all cores: no sleep, no wait.
-/// Some microseconds.
+/// Returns the seconds in which the thread could have run, but others had all
+/// cores. Sleeps and waits do not count. The call takes some microseconds.
 double coreWaitSeconds();
 
 } // namespace dyna

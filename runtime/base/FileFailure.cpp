@@ -1,4 +1,4 @@
-//===- FileFailure.cpp - Failures of files, for people --------------------===//
+//===- FileFailure.cpp - Describes failures of files for people -----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- FileFailure.h - Failures of files, for people ------------*- C++ -*-===//
+//===- FileFailure.h - Describes failures of files for people ---*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -12,8 +12,9 @@
 
 namespace dyna {
 
-/// The failure of `action` ("open", "write") on `path` with the value of errno.
-/// A full disk or quota is ResourceExhausted, everything else InvalidArgument.
+/// Returns the failure of `action` ("open", "write") on `path` with a value of
+/// errno. A full disk or quota is ResourceExhausted, everything else
+/// InvalidArgument.
 Status fileFailure(std::string_view action, const std::string &path, int error);
 
 } // namespace dyna

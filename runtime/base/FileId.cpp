@@ -1,4 +1,4 @@
-//===- FileId.cpp - Files by any of their names ---------------------------===//
+//===- FileId.cpp - Identifies files by any of their names ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

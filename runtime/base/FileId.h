@@ -1,4 +1,4 @@
-//===- FileId.h - Files by any of their names ----------------- -*- C++ -*-===//
+//===- FileId.h - Identifies files by any of their names --------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -12,18 +12,20 @@
 
 namespace dyna {
 
-/// A file whatever it is called: its device and its number there.
+/// Identity of a file whatever its name: its device, and its number there.
 using FileId = std::pair<uint64_t, uint64_t>;
 
-/// The regular file that stands at `path`, through links too; none where none
-/// does. Devices and pipes may be read and written under one name.
+/// Returns the identity of the regular file at `path`, also through links;
+/// nothing if there is none. Devices and pipes may be read and written under
+/// one name.
 std::optional<FileId> fileIdOf(const std::string &path);
 
-/// Whether files written to these two paths would be one, be they there yet or
-/// not.
+/// Returns true if files written to these two paths would be one file, whether
+/// they exist yet or not.
 bool areOneOutput(const std::string &a, const std::string &b);
 
-/// Whether what `descriptor` has open is still what stands at `path`.
+/// Returns true if the file that `descriptor` has open is still the one at
+/// `path`.
 bool isAt(int descriptor, const std::string &path);
 
 } // namespace dyna

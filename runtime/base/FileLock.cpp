@@ -1,4 +1,4 @@
-//===- FileLock.cpp - One writer at a time --------------------------------===//
+//===- FileLock.cpp - Allows one writer at a time -------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,9 +1,9 @@
-//===- FileLock.h - One writer at a time ------------------------*- C++ -*-===//
+//===- FileLock.h - Allows one writer at a time -----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A lock lies on an open descriptor and ends with it, however its process ends:
-// there is no file that could stay behind and lock everybody out.
+// A lock lies on an open descriptor. It ends with the descriptor, however the
+// process ends. So no lock file can stay behind and block later runs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,12 +14,13 @@
 
 namespace dyna {
 
-/// Locks what `descriptor` has open until the descriptor is closed; false if
-/// another one has it locked. File systems without locks give no protection.
+/// Locks the file of `descriptor` until the descriptor is closed; returns false
+/// if another descriptor has it locked. File systems without locks give no
+/// protection.
 bool lockDescriptor(int descriptor);
 
-/// Who holds the lock, for messages: "process 123", or "a process that cannot
-/// be seen from here" (of another machine or container).
+/// Names the holder of the lock, for messages: "process 123", or "a process
+/// that cannot be seen from here" (on another machine or in another container).
 std::string describeLockHolder(int descriptor);
 
 } // namespace dyna

@@ -1,4 +1,4 @@
-//===- Files.cpp - Mapped files and file errors ---------------------------===//
+//===- Files.cpp - Maps files and notices changes -------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

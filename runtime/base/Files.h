@@ -1,8 +1,8 @@
-//===- Files.h - Mapped files and file errors -------------------*- C++ -*-===//
+//===- Files.h - Maps files and notices changes -----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What all readers of files share: read-only mappings.
+// Readers of files share these read-only mappings.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,9 +21,9 @@ struct stat;
 
 namespace dyna {
 
-/// What tells that somebody has changed a file. Times are nanoseconds since
-/// 1970. The number of a file is left out: some network file systems number one
-/// file anew while it is in use, and another file has another time of change.
+/// Facts that show if a file has changed. Times are nanoseconds since 1970. The
+/// number of the file is left out, because some network file systems change the
+/// number of a file in use. A different file has a different time of change.
 struct FileFacts {
   int64_t bytes = 0;
   int64_t modified = 0; ///< as its owner says: `touch -r` puts it back
@@ -32,32 +32,32 @@ struct FileFacts {
 
 FileFacts factsOf(const struct stat &status);
 
-/// Fails if `now` is not `before`.
+/// Fails if `now` differs from `before`.
 Status checkUnchanged(const std::string &path, const FileFacts &before,
                       const FileFacts &now);
 
-/// Reads `size` bytes from `offset` of a file that is as `facts` say, before
-/// and after.
+/// Reads `size` bytes from `offset` of a file. Checks before and after that the
+/// file has these `facts`.
 Status readPart(const std::string &path, const FileFacts &facts, int64_t offset,
                 char *to, int64_t size);
 
-/// A hash of bytes at the speed of memory, the same on every machine. Not for
-/// contents that are chosen to deceive.
+/// Returns a hash of bytes at the speed of memory, the same on every machine.
+/// It does not protect against contents that are made to deceive.
 uint64_t hashBytes(std::string_view bytes, uint64_t seed);
 
-/// A file that was read and must stay as it was.
+/// A file that was read and must not change.
 struct WatchedFile {
   std::string path; ///< empty: none
   FileFacts facts;
 
-  /// Fails if what stands at the path now is not as it was.
+  /// Fails if the file at the path has changed.
   Status checkUnchanged() const;
 };
 
-/// A regular file mapped read-only. The mapping ends with the object, and holds no
-/// descriptor, so that any number of files can be mapped. A page may be lost, because
-/// somebody has shortened the file or the disk has failed. Its bytes are zeros then:
-/// whoever reads calls one of the checks behind it.
+/// A regular file mapped read-only. The mapping ends with the object. It keeps
+/// no descriptor open, so any number of files can be mapped. A page may be
+/// lost, because the file was shortened or the disk has failed. Its bytes are
+/// then zeros, so call one of the checks after reading.
 class MappedFile {
 public:
   static StatusOr<MappedFile> open(const std::string &path);
@@ -73,14 +73,14 @@ public:
     return {static_cast<const char *>(data_), size_};
   }
   const std::string &path() const { return path_; }
-  /// Fails if a page that was read could not be, or if the file at the path is shorter
-  /// than it was when it was mapped. It may have been removed.
+  /// Fails if an earlier read found a lost page, or if the file at the path is
+  /// shorter than it was when it was mapped. The file may have been removed.
   Status checkReadable() const;
-  /// Fails if the file at the path is not as it was when it was mapped.
+  /// Fails if the file at the path has changed since it was mapped.
   Status checkUnchanged() const;
-  /// The file without its mapping.
+  /// Returns the file without its mapping.
   WatchedFile watched() const { return {path_, facts_}; }
-  /// Gives the pages back that were read, after reading all of it once.
+  /// Releases the pages that were read; call it after reading all of them once.
   void dropPages() const;
 
 private:
@@ -91,11 +91,11 @@ private:
   LostPages lost_;
 };
 
-/// Whether `path` names something; false also where it cannot be looked at.
+/// Returns true if `path` exists; false also if it cannot be checked.
 bool fileExists(const std::string &path);
 bool isDirectory(const std::string &path);
 
-/// `directory` and `name` with exactly one slash between them.
+/// Joins `directory` and `name` with exactly one slash.
 std::string joinPath(const std::string &directory, const std::string &name);
 
 } // namespace dyna

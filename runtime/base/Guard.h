@@ -1,10 +1,10 @@
-//===- Guard.h - Exceptions become values -----------------------*- C++ -*-===//
+//===- Guard.h - Turns exceptions into values -------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The runtime throws nothing, but the standard library does where memory or
-// threads run out. What leaves the function of a thread ends the process
-// without a word; so threads are started here, and their work is guarded.
+// The runtime throws nothing, but the standard library does if memory or
+// threads run out. An exception that leaves a thread's function ends the
+// process without a message. So this file starts threads and guards their work.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@
 
 namespace dyna {
 
-/// The exception that is being handled, as a value.
+/// Returns the exception that is being handled, as a value.
 inline Status currentFailure() {
   try {
     throw;
@@ -42,7 +42,7 @@ inline Status currentFailure() {
   }
 }
 
-/// What `body` returns, or the exception that left it.
+/// Returns the result of `body`, or the exception that left it.
 template <typename Body> Status guarded(Body &&body) {
   try {
     return body();
@@ -51,7 +51,7 @@ template <typename Body> Status guarded(Body &&body) {
   }
 }
 
-/// A thread that runs `body`, which throws nothing.
+/// Starts a thread that runs `body`, which must not throw.
 template <typename Body>
 StatusOr<std::thread> startThread(const std::string &purpose, Body &&body) {
   try {

@@ -1,4 +1,4 @@
-//===- InputFile.cpp - Files that are read --------------------------------===//
+//===- InputFile.cpp - Opens and reads regular files ----------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

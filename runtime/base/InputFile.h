@@ -1,4 +1,4 @@
-//===- InputFile.h - Files that are read ------------------------*- C++ -*-===//
+//===- InputFile.h - Opens and reads regular files --------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@ struct stat;
 
 namespace dyna {
 
-/// An open file, closed once.
+/// An open file, which is closed once.
 class Descriptor {
 public:
   Descriptor() = default;
@@ -33,19 +33,19 @@ private:
   int value_ = -1;
 };
 
-/// Opens a regular file for reading. Anything else is refused, and not waited
-/// for: a pipe may never have a writer, a device never an end.
+/// Opens a regular file for reading. Refuses anything else without waiting: a
+/// pipe may never have a writer, and a device may have no end.
 StatusOr<Descriptor> openRegularFile(const std::string &path);
 
-/// Its facts; fails for what is not a regular file.
+/// Gets the facts of an open file; fails if it is no regular file.
 Status lookAtRegularFile(const std::string &path, const Descriptor &file,
                          struct stat &facts);
 
-/// Reads up to `size` bytes from `offset`; less only at the end of the file.
+/// Reads up to `size` bytes from `offset`; fewer only at the end of the file.
 StatusOr<int64_t> readAt(const Descriptor &file, const std::string &path,
                          int64_t offset, char *to, int64_t size);
 
-/// The contents of a regular file of at most `limit` bytes.
+/// Reads the contents of a regular file of at most `limit` bytes.
 StatusOr<std::string> readFile(const std::string &path,
                                int64_t limit = INT64_C(1) << 30);
 

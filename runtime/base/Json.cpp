@@ -1,4 +1,4 @@
-//===- Json.cpp - JSON values and their text ------------------------------===//
+//===- Json.cpp - Reads and writes JSON values as trees -------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

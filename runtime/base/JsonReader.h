@@ -2,17 +2,17 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A strict reader (RFC 8259) that hands out members and items one by one, so that
-// memory is what the caller keeps, however the text looks:
+// A strict reader (RFC 8259) that gives members and items to the caller one by
+// one. So memory is only what the caller keeps, whatever the text is:
 //
-//   JsonReader reader(text);
-//   DYNA_RETURN_IF_ERROR(reader.readObject([&](const std::string &key) {
-//     return key == "name" ? reader.readString(name) : reader.skip();
-//   }));
-//   DYNA_RETURN_IF_ERROR(reader.finish());
+//     JsonReader reader(text);
+//     DYNA_RETURN_IF_ERROR(reader.readObject([&](const std::string &key) {
+//       return key == "name" ? reader.readString(name) : reader.skip();
+//     }));
+//     DYNA_RETURN_IF_ERROR(reader.finish());
 //
-// Whoever is called reads or skips exactly one value. Failures start with
-// "byte N: ", N from 1.
+// A callback must read or skip exactly one value. Messages start with "byte N:
+// ", N from 1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,8 @@
 
 namespace dyna {
 
-/// Most values that a tree has: one takes 112 bytes, however short its text. What
-/// may be larger is read value by value.
+/// Largest number of values in a tree. A value takes 112 bytes, however short
+/// its text. Larger texts are read value by value.
 inline constexpr size_t kMostJsonValues = size_t(1) << 18;
 
 /// Parses the whole of `text`. Messages start with "byte N: ", N from 1.
@@ -34,17 +34,17 @@ StatusOr<JsonValue> parseJson(std::string_view text);
 
 class JsonReader {
 public:
-  /// `place` is put before the byte in failures.
+  /// `place` stands before the byte in messages.
   explicit JsonReader(std::string_view text, std::string place = "")
       : text_(text), place_(std::move(place)) {}
 
-  /// The kind of the value that begins here, by its first character.
+  /// Returns the kind of the value that begins here, by its first character.
   StatusOr<JsonValue::Kind> kind();
   /// Calls `member` for each member with its key.
   Status readObject(const std::function<Status(const std::string &)> &member) {
     return readMembers(member, /*takesBadKeys=*/false);
   }
-  /// The same, but a key that is no valid string is given as an empty one.
+  /// Does the same, but gives a key that is no valid string as an empty one.
   Status
   readLooseObject(const std::function<Status(const std::string &)> &member) {
     return readMembers(member, /*takesBadKeys=*/true);
@@ -52,18 +52,18 @@ public:
   /// Calls `item` for each item.
   Status readArray(const std::function<Status()> &item);
   Status readString(std::string &text);
-  /// The value with all that is in it, of at most kMostJsonValues values.
+  /// Reads the value with everything inside it, at most kMostJsonValues values.
   Status readValue(JsonValue &value) {
     values_ = 0;
     return parseValue(value, 0);
   }
-  /// Passes over a value that nobody reads. Brackets and quotes must match;
-  /// anything may stand between them (Python writes NaN).
+  /// Skips a value that nobody reads. Brackets and quotes must match; anything
+  /// may stand between them (Python writes NaN).
   Status skip();
   /// Fails if anything but space follows.
   Status finish();
 
-  /// A failure at this place.
+  /// Returns a failure at this place.
   Status failure(const std::string &what) const;
 
 private:

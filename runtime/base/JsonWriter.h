@@ -2,13 +2,13 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// All JSON that Dyna prints is written by these two classes, member by member:
+// Two classes write all JSON that Dyna prints, member by member:
 //
 //     JsonObject().add("step", 3).add("loss", jsonFixed(2.5, 3)).text()
 //     {"step": 3, "loss": 2.500}
 //
-// The result is always JSON: texts are quoted, and numbers that are not finite are
-// null. Keys are names of the program, and are not checked.
+// The result is always JSON: texts are quoted, and numbers that are not finite
+// become null. Keys are names of the program, and are not checked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,13 +30,13 @@ public:
   JsonText(T value)
       : text_(std::is_same_v<T, bool> ? (value ? "true" : "false")
                                       : std::to_string(value)) {}
-  /// A number is written so that reading it returns the same number.
+  /// Writes a number so that reading it returns the same number.
   JsonText(double value);
   JsonText(std::string_view text);
   JsonText(const std::string &text) : JsonText(std::string_view(text)) {}
   JsonText(const char *text) : JsonText(std::string_view(text)) {}
 
-  /// Takes text that is JSON already.
+  /// Accepts text that is JSON already.
   static JsonText raw(std::string json);
   static JsonText null() { return raw("null"); }
 
@@ -47,9 +47,9 @@ private:
   std::string text_;
 };
 
-/// Returns a number with so many digits behind the point.
+/// Returns a number with this many digits after the point.
 JsonText jsonFixed(double value, int digits);
-/// Returns a number with so many significant digits.
+/// Returns a number with this many significant digits.
 JsonText jsonRounded(double value, int digits);
 
 class JsonArray {

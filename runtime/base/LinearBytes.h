@@ -1,4 +1,4 @@
-//===- LinearBytes.h - Sizes linear in the rows of a load -------*- C++ -*-===//
+//===- LinearBytes.h - Computes sizes that are linear in a load's rows ----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -44,13 +44,14 @@ struct LinearBytes {
     return tq <= other.tq && tkv <= other.tkv && s <= other.s &&
            constant <= other.constant;
   }
-  /// Returns the least linear function that is nowhere below either.
+  /// Returns the least linear function that is at least both.
   LinearBytes upperBound(const LinearBytes &other) const {
     return {std::max(tq, other.tq), std::max(tkv, other.tkv),
             std::max(s, other.s), std::max(constant, other.constant)};
   }
-  /// Returns the bytes for a load. Its counts are first rounded up, as in all memory
-  /// formulas. A sum that needs more than 63 bits becomes the largest number of 63.
+  /// Returns the bytes for a load. Its counts are first rounded up, as in all
+  /// memory formulas. A sum that does not fit into 63 bits becomes the largest
+  /// number that does.
   int64_t at(const Load &load) const {
     auto sum = static_cast<__int128>(tq) * dyna_round_rows(load.queries) +
                static_cast<__int128>(tkv) * dyna_round_rows(load.keys) +
@@ -59,8 +60,8 @@ struct LinearBytes {
     return static_cast<int64_t>(
         std::min<__int128>(sum, std::numeric_limits<int64_t>::max()));
   }
-  /// Returns the bytes of a load's rows, as they are sent: not rounded, and without the
-  /// constant.
+  /// Returns the bytes of a load's rows as they are sent: not rounded, and
+  /// without the constant.
   int64_t ofRows(const Load &load) const {
     return tq * load.queries + tkv * load.keys + s * load.segments;
   }

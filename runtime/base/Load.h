@@ -1,4 +1,4 @@
-//===- Load.h - The amount of work of layer functions -----------*- C++ -*-===//
+//===- Load.h - Counts the work of layer functions --------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -113,12 +113,12 @@ constexpr Load loadOf(TokenRange queries, TokenRange keys,
   return load;
 }
 
-/// Returns the load of a whole sample, which looks at itself.
+/// Returns the load of a whole sample, whose keys are its own tokens.
 constexpr Load loadOfSample(int64_t tokens) {
   return loadOf({0, tokens}, {0, tokens});
 }
 
-/// Returns the load of so many equal segments.
+/// Returns the load of `count` equal segments.
 constexpr Load times(const Load &load, int64_t count) {
   return {load.queries * count, load.keys * count,        load.segments * count,
           load.pairs * count,   load.causalPairs * count, load.targets * count,

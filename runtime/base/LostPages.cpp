@@ -1,4 +1,4 @@
-//===- LostPages.cpp - Mapped pages that cannot be read -------------------===//
+//===- LostPages.cpp - Handles mapped pages that cannot be read -----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,12 +1,12 @@
-//===- LostPages.h - Mapped pages that cannot be read -----------*- C++ -*-===//
+//===- LostPages.h - Handles mapped pages that cannot be read ---*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A mapped page that lies behind the end of a shortened file, or that its disk
-// cannot give, raises SIGBUS in the thread that reads it. One handler for the
-// whole process puts zeros in its place and marks the mapping, so that reading
-// goes on and the check behind it fails (docs/decisions/0075). A SIGBUS at any
-// other address keeps its effect.
+// A mapped page may be unreadable: the file was shortened, or its disk fails.
+// The thread that reads it then gets SIGBUS. One handler for the whole process
+// replaces the page by zeros and marks the mapping. So reading goes on, and the
+// check after it fails (docs/decisions/0075). A SIGBUS at any other address
+// keeps its effect.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,7 @@
 
 namespace dyna {
 
-/// The watch over a read-only mapping. Ends with the object, which must go before
-/// the mapping does.
+/// Watches a read-only mapping. Destroy it before the mapping.
 class LostPages {
 public:
   LostPages() = default;
@@ -35,10 +34,10 @@ public:
   }
   ~LostPages();
 
-  /// Returns whether zeros stand for a page that could not be read.
+  /// Returns true if zeros replace a page that could not be read.
   bool any() const;
 
-  /// A watched range, as the handler sees it: never freed, but used again.
+  /// A watched range in the form for the handler: never freed, but used again.
   struct Range {
     std::atomic<uintptr_t> begin{0}, end{0};
     std::atomic<bool> isLost{false};

@@ -1,4 +1,4 @@
-//===- OutputFile.cpp - Writing files that must be whole ------------------===//
+//===- OutputFile.cpp - Writes files that must be complete ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

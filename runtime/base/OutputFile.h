@@ -1,21 +1,21 @@
-//===- OutputFile.h - Writing files that must be whole ----------*- C++ -*-===//
+//===- OutputFile.h - Writes files that must be complete --------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A file written front to back, with a checksum of what was written, and
-// flushed to the disk before anybody relies on it.
+// A file is written front to back, with a checksum of its contents, and flushed
+// to the disk before anyone relies on it.
 //
 // Every file that a user names goes through here (docs/decisions/0026):
 //
-//   what stands at the name    what happens
-//   nothing                    the file appears when it is whole
-//   a regular file             is replaced in one step when the new one is whole
-//   a device, a pipe           is written into; a pipe needs its reader before
-//   a symbolic link            an error, but for those of /dev and /proc
-//   a folder, anything else    an error
+//     existing entry           what happens
+//     nothing                  the file appears when it is complete
+//     a regular file           is replaced in one step by the complete file
+//     a device, a pipe         is written into; a pipe needs its reader first
+//     a symbolic link          an error, except for those of /dev and /proc
+//     a folder, anything else  an error
 //
-// Until it is whole the file has no name at all: a run that is killed leaves
-// nothing behind, and two that write one file do not meet.
+// Until it is complete the file has no name at all. So a killed run leaves
+// nothing behind, and two runs that write one file do not collide.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +31,8 @@
 
 namespace dyna {
 
-/// A 64-bit checksum that finds damage, not forgery. Four lanes take turns at
-/// 8-byte words; every step is a bijection of lane and word, so that a change
+/// A 64-bit checksum that finds damage, not forgery. Four lanes process 8-byte
+/// words in turn. Every step is a bijection of lane and word, so a change
 /// within one word always changes the result.
 class Checksum {
 public:
@@ -51,43 +51,44 @@ private:
   uint64_t total_ = 0;
 };
 
-/// What stands at the name of an output.
+/// Kind of the entry at an output's name.
 enum class OutputPlace { Free, RegularFile, Stream, Pipe };
 
-/// Fails for what may not be written: see above.
+/// Finds the kind of entry at `path`; fails if it may not be written (see
+/// above).
 StatusOr<OutputPlace> findOutputPlace(const std::string &path);
 
 /// Opens the device or pipe at `path` for writing, with further `flags` of
-/// open(2). A pipe that nobody reads is refused: nobody may ever come.
+/// open(2). Refuses a pipe without a reader, because none may ever come.
 StatusOr<int> openStream(const std::string &path, int flags);
 
-/// Closed by `close` or the destructor.
+/// A file being written. `close` or the destructor closes it.
 class OutputFile {
 public:
-  /// Created new or emptied, in a folder that is the caller's alone.
+  /// Creates or empties a file in a folder that belongs to the caller alone.
   static StatusOr<OutputFile> create(const std::string &path);
-  /// Becomes `path`, or goes into the device there, as said above. Without
-  /// `close` nothing happens to `path`.
+  /// Opens a file that becomes `path`, or writes into the device there (see
+  /// above). Without `close` nothing happens to `path`.
   static StatusOr<OutputFile> replace(const std::string &path);
-  /// Goes where this process prints.
+  /// Opens the standard output of this process.
   static StatusOr<OutputFile> standardOutput();
-  /// Whether `replace` would succeed; touches nothing.
+  /// Checks that `replace` would succeed, without changing anything.
   static Status checkReplace(const std::string &path);
 
   OutputFile(OutputFile &&other) noexcept;
   OutputFile &operator=(OutputFile &&other) noexcept;
   ~OutputFile();
 
-  /// Takes the room for `bytes` on the disk, of which nothing is written yet. On
-  /// file systems that cannot, looks whether there is as much beside `others`, the
-  /// bytes that other files were promised so.
+  /// Reserves `bytes` on the disk, without writing them. If the file system
+  /// cannot reserve, checks that they are free in addition to `others`, the
+  /// bytes promised to other files.
   Status reserve(int64_t bytes, int64_t others = 0);
   Status write(const void *data, size_t size);
   Status write(std::string_view text) {
     return write(text.data(), text.size());
   }
-  /// Flushes to the disk, gives the file its name and closes it; only then is
-  /// it known to be whole.
+  /// Flushes to the disk, gives the file its name and closes it. Only after
+  /// that it is known to be complete.
   Status close();
 
   const std::string &path() const { return path_; }
@@ -95,7 +96,7 @@ public:
   uint64_t checksum() const { return checksum_.value(); }
 
 private:
-  /// How the bytes become the file `path_`.
+  /// How the bytes get the name `path_`.
   enum class Naming {
     None,   ///< they have that name, or go into a stream
     Link,   ///< they have no name yet
@@ -116,19 +117,19 @@ private:
   Checksum checksum_;
 };
 
-/// Writes all of `path` by `OutputFile::replace`.
+/// Writes a whole file with `OutputFile::replace`.
 Status replaceFile(const std::string &path, std::string_view text);
 
-/// Writes all of `path` so, or of standard output, for which "-" stands.
+/// Writes a whole file in this way, or standard output if `path` is "-".
 Status writeOutput(const std::string &path, std::string_view text);
 
-/// Renames a whole file to `path`, where no stream may stand: what another
-/// program has written into a folder of ours.
+/// Renames a complete file to `path`, which must be no stream. For files that
+/// another program has written into a folder of ours.
 Status moveToOutput(const std::string &from, const std::string &path);
 
-/// The calls of the operating system by which files come to last. Tests put
-/// their own in their place to see that every file is flushed before the rename
-/// that makes it count: no test can pull the plug.
+/// System calls that make files durable. Tests replace them to check that every
+/// file is flushed before the rename that publishes it, because no test can cut
+/// the power.
 struct FileOperations {
   int (*flush)(int descriptor);
   int (*rename)(const char *from, const char *to);

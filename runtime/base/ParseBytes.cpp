@@ -1,4 +1,4 @@
-//===- ParseBytes.cpp - Bytes as people write them ------------------------===//
+//===- ParseBytes.cpp - Parses sizes in bytes -----------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- ParseBytes.h - Bytes as people write them ----------------*- C++ -*-===//
+//===- ParseBytes.h - Parses sizes in bytes ---------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -12,8 +12,8 @@
 
 namespace dyna {
 
-/// Bytes of "4GiB", "512M", "1000000", always more than none; InvalidArgument for
-/// anything else. Units are powers of 1024.
+/// Parses "4GiB", "512M" or "1000000", with a result above 0; InvalidArgument
+/// for anything else. Units are powers of 1024.
 StatusOr<int64_t> parseBytes(const std::string &text);
 
 } // namespace dyna

@@ -1,4 +1,4 @@
-//===- Printable.cpp - Foreign text on a terminal -------------------------===//
+//===- Printable.cpp - Makes foreign text safe for a terminal -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

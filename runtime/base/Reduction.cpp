@@ -1,4 +1,4 @@
-//===- Reduction.cpp - Sums and maxima over ranks ---------------*- C++ -*-===//
+//===- Reduction.cpp - Computes sums and maxima over ranks ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,10 +1,11 @@
-//===- Reduction.h - Sums and maxima over ranks -----------------*- C++ -*-===//
+//===- Reduction.h - Computes sums and maxima over ranks --------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One function, so that all host transports give the same bits: element by
-// element in the order of the sources. bf16 is summed in f32 and rounded once,
-// to nearest even. A maximum is not-a-number when one of its elements is.
+// All host transports use one function and so give the same bits: element by
+// element, in the order of the sources. Sums of bf16 are computed in f32 and
+// rounded once, to nearest even. A maximum is not-a-number if one of its
+// elements is.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +16,7 @@
 
 namespace dyna {
 
-/// Bytes of a DYNA_ELEMENT_*; 0 for an unknown one.
+/// Returns the bytes of a DYNA_ELEMENT_*; 0 for an unknown one.
 int64_t elementBytes(int32_t element);
 
 /// Reduces `count` elements (DYNA_ELEMENT_*, DYNA_REDUCE_*) of every source and

@@ -1,4 +1,4 @@
-//===- SayEvery.h - When work that goes on is told of -----------*- C++ -*-===//
+//===- SayEvery.h - Decides when to report progress -------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -9,13 +9,15 @@
 
 namespace dyna {
 
-/// Says nothing of what is done soon.
+/// Reports progress of long work at intervals, and nothing for work that ends
+/// soon.
 class SayEvery {
 public:
   explicit SayEvery(std::chrono::milliseconds pause = std::chrono::seconds(10))
       : pause_(pause) {}
 
-  /// Whether so much time has passed since it was made, or was last due.
+  /// Returns true if the interval has passed since creation, or since it last
+  /// returned true.
   bool isDue() {
     const auto now = std::chrono::steady_clock::now();
     if (now - said_ < pause_)

@@ -1,4 +1,4 @@
-//===- ShareWork.cpp - One job, done by all cores -------------------------===//
+//===- ShareWork.cpp - Shares one job among all cores ---------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- ShareWork.h - One job, done by all cores -----------------*- C++ -*-===//
+//===- ShareWork.h - Shares one job among all cores -------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -10,10 +10,10 @@
 
 namespace dyna {
 
-/// Calls `work` here and in other threads, of all together at most one for each
-/// core and each of `pieces`; back when all calls are. Each call takes pieces, of
-/// what it knows, until none is left, and throws nothing. Where the system has no
-/// more threads, fewer do the same work.
+/// Calls `work` here and in other threads, and returns when all calls have. The
+/// number of calls is at most that of the cores, and at most `pieces`. Each
+/// call must take pieces until none is left, and must not throw. If the system
+/// has no more threads, fewer do the same work.
 void shareWork(int64_t pieces, const std::function<void()> &work);
 
 } // namespace dyna

@@ -1,4 +1,4 @@
-//===- Status.h - Errors as values in the runtime ---------------*- C++ -*-===//
+//===- Status.h - Represents errors as values -------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -90,22 +90,21 @@ private:
 
 } // namespace dyna
 
-/// Returns the failure of `expression`, a Status, from the enclosing function,
-/// which returns a Status or a StatusOr.
+/// Returns the failure of `expression`, a Status, from the enclosing function.
+/// That function returns a Status or a StatusOr.
 #define DYNA_RETURN_IF_ERROR(expression)                                       \
   do {                                                                         \
     if (::dyna::Status dynaStatus = (expression); !dynaStatus.isOk())          \
       return dynaStatus;                                                       \
   } while (false)
 
-/// Gives `target`, a variable that is declared here or was before, the value of
-/// an expression of type StatusOr, whose failure is returned from the enclosing
-/// function:
+/// Assigns the value of a StatusOr expression to `target`, which is declared
+/// here or before. Returns a failure from the enclosing function:
 ///
-///   DYNA_ASSIGN_OR_RETURN(std::string text, readFile(path));
+///     DYNA_ASSIGN_OR_RETURN(std::string text, readFile(path));
 ///
-/// It is several statements, none of which may stand alone below an `if`. A
-/// type with a comma is written `auto`.
+/// The macro is several statements, so it must not stand alone below an `if`.
+/// For a type with a comma, write `auto`.
 #define DYNA_ASSIGN_OR_RETURN(target, ...)                                     \
   DYNA_ASSIGN_OR_RETURN_FROM(DYNA_STATUS_NAME(dynaResult, __LINE__), target,   \
                              __VA_ARGS__)

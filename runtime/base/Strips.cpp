@@ -1,4 +1,4 @@
-//===- Strips.cpp - Rows of memory that make up a message -------*- C++ -*-===//
+//===- Strips.cpp - Describes messages of rows in memory ------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

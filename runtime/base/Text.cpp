@@ -1,4 +1,4 @@
-//===- Text.cpp - Formatted text ------------------------------------------===//
+//===- Text.cpp - Formats text with typed arguments -----------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,18 +1,18 @@
-//===- Text.h - Formatted text ----------------------------------*- C++ -*-===//
+//===- Text.h - Formats text with typed arguments ---------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Formats look like those of printf, but arguments bring their types: nothing is
-// cast, no length is written, a std::string needs no c_str().
+// Formats look like those of printf, but arguments have their types. No
+// argument is cast, no length is written, and a std::string needs no c_str().
 //
-//   %d        any integer, of any size, with sign or without
-//   %x        the same in base 16: the bits of its own type
-//   %f %e %g  a floating-point number
-//   %s        a std::string, a std::string_view or a C string
+//     %d        any integer, of any size, signed or unsigned
+//     %x        an integer in base 16: the bits of its own type
+//     %f %e %g  a floating-point number
+//     %s        a std::string, a std::string_view or a C string
 //
-// Flags, width and precision are printf's, written as numbers. clang refuses a
-// format that does not fit its arguments; one that is chosen only at run time
-// shows the conversions that got no argument as they are written.
+// Flags, width and precision are printf's, written as numbers. With clang, a
+// format that does not fit its arguments does not compile. A format that is
+// only known at run time prints conversions without an argument unchanged.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ public:
   TextArgument(T value)
       : kind(TextKind::Integer), isSigned(std::is_signed_v<T>),
         bytes(sizeof(T)), integer(static_cast<uint64_t>(value)) {}
-  /// The constants of C.
+  /// Accepts constants of C.
   template <typename T, std::enable_if_t<isConstant<T>, int> = 0>
   TextArgument(T value) : TextArgument(+value) {}
   TextArgument(double value) : kind(TextKind::Real), real(value) {}
@@ -64,7 +64,7 @@ public:
 
 namespace detail {
 
-/// What stands between a '%' and its letter.
+/// Returns true for characters that may stand between a '%' and its letter.
 constexpr bool isFormatOption(char c) {
   return c == '-' || c == '+' || c == ' ' || c == '#' || c == '.' ||
          (c >= '0' && c <= '9');
@@ -105,8 +105,8 @@ template <typename... T> constexpr bool fitsFormat(const char *format) {
   return used == count;
 }
 
-/// Like snprintf: cuts at `capacity`, which counts the end; returns the length
-/// of the whole.
+/// Formats like snprintf: cuts at `capacity`, which includes the end, and
+/// returns the length of the whole text.
 size_t format(char *to, size_t capacity, const char *format,
               const TextArgument *arguments, size_t count);
 
@@ -130,8 +130,8 @@ std::string formatText(const char *format, const T &...values)
   return detail::format(format, arguments, sizeof...(T));
 }
 
-/// The same into `capacity` bytes, cut where it does not fit: for where there
-/// may be no memory.
+/// Formats into `capacity` bytes, and cuts text that does not fit. For code
+/// that must not allocate memory.
 template <typename... T>
 void formatInto(char *to, size_t capacity, const char *format,
                 const T &...values)
@@ -140,13 +140,13 @@ void formatInto(char *to, size_t capacity, const char *format,
   detail::format(to, capacity, format, arguments, sizeof...(T));
 }
 
-/// "1.5 GiB": bytes for people.
+/// Returns bytes for people, such as "1.5 GiB".
 std::string formatBytes(int64_t bytes);
 
-/// 1234567 as "1,234,567".
+/// Returns 1234567 as "1,234,567".
 std::string groupDigits(int64_t value);
 
-/// "1 step", "4 steps".
+/// Returns "1 step", "4 steps".
 std::string countOf(int64_t number, const std::string &noun);
 
 } // namespace dyna

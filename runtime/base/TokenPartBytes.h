@@ -1,4 +1,4 @@
-//===- TokenPartBytes.h - Bytes of a rank's part of tokens -*- C++ -*-===//
+//===- TokenPartBytes.h - Computes bytes of a rank's part of tokens -------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -9,9 +9,10 @@
 
 namespace dyna {
 
-/// Bytes per token of the whole, for tensors of `rowBytes` per token of which each
-/// of `ranks` ranks has an equal part of every DYNA_ROW_ALIGNMENT tokens, rounded
-/// up. Of so many tokens they make whole blocks.
+/// Returns the bytes per token of a tensor with `rowBytes` per token, on one of
+/// `ranks` ranks. Each rank has an equal part of every DYNA_ROW_ALIGNMENT
+/// tokens, rounded up. For that many tokens the result is a multiple of
+/// DYNA_BLOCK_ALIGNMENT.
 inline int64_t tokenPartBytes(int64_t rowBytes, int64_t ranks) {
   constexpr int64_t unit = DYNA_BLOCK_ALIGNMENT / DYNA_ROW_ALIGNMENT;
   const int64_t rows = (DYNA_ROW_ALIGNMENT + ranks - 1) / ranks;

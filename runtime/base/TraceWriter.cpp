@@ -1,4 +1,4 @@
-//===- TraceWriter.cpp - Traces as text -----------------------------------===//
+//===- TraceWriter.cpp - Writes traces as JSON ----------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,21 +1,22 @@
-//===- TraceWriter.h - Traces as text ---------------------------*- C++ -*-===//
+//===- TraceWriter.h - Writes traces as JSON --------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Writes what ui.perfetto.dev shows (the JSON events of Chrome's tracing): ranks
-// are processes, their streams are tracks. Steps that ran and steps that were
-// simulated are written alike.
+// Writes traces for ui.perfetto.dev (the JSON events of Chrome's tracing).
+// Ranks are processes, and their streams are tracks. Measured and simulated
+// steps are written alike.
 //
-// Callers give times in seconds; the file has microseconds. Perfetto drops a slice
-// that overlaps another one of its track without lying inside it, be it by 1 ns. So
-// the writer rounds both ends of a slice to whole eighths of a microsecond, and the
-// duration is their difference. Such numbers are exact in decimals and in binary,
-// and rounding keeps the order of times: slices that touch still touch, and slices
-// inside others stay inside. Callers that know an end give that end, and not a
-// duration, which added to the begin may give another number.
+// Callers give times in seconds; the file has microseconds. Perfetto drops a
+// slice that overlaps another one of its track without lying inside it, even by
+// 1 ns. So the writer rounds both ends of a slice to eighths of a microsecond,
+// and the duration is their difference. Such numbers are exact in decimals and
+// in binary. Rounding keeps the order of times: slices that touch still touch,
+// and slices inside others stay inside. A caller that knows an end must give
+// the end. A duration added to the begin may give another number.
 //
-// Perfetto orders slices by their begin, and those of one begin by their place in
-// the file: an outer slice is written before the slices inside it.
+// Perfetto orders slices by their begin, and slices with the same begin by
+// their place in the file. So an outer slice is written before the slices
+// inside it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,42 +30,43 @@
 
 namespace dyna {
 
-/// What one slice says beside its time; -1 and 0 are left out.
+/// Attributes of a slice beside its time; -1 and 0 are left out.
 struct TraceArguments {
-  /// From 0; always there, and counted from 1 as metrics count steps.
+  /// Step, from 0. It is always written, and counted from 1 as in metrics.
   int64_t step = 0;
   int64_t layer = -1, microBatch = -1;
   int64_t phase = -1; ///< of a step of several graphs
-  /// Of that phase, by its name, written as it is; null is left out.
+  /// Name of the phase's strategy, written unchanged; null is left out.
   const char *strategy = nullptr;
   int64_t bucket = -1; ///< of a switch
-  /// Times that the graphs were replaced before; 0 is left out.
+  /// Number of earlier replacements of the graphs; 0 is left out.
   int64_t version = 0;
   double flops = 0;
   int64_t bytes = 0;
-  /// Of the slice's time, what its thread had of a core; -1 is left out.
+  /// Part of the slice's time in which its thread had a core; -1 is left out.
   double coreSeconds = -1;
 };
 
 class TraceWriter {
 public:
-  /// Names must be plain: they are written as they are, each once, however often
-  /// it is given.
+  /// Names a process. Names must be plain, because they are written unchanged.
+  /// Each is written once.
   void nameProcess(int process, const std::string &name);
-  /// Of tracks that have a number everywhere, below `kFreeTracks`.
+  /// Names a track with a fixed number, below `kFreeTracks`.
   void nameTrack(int process, int track, const std::string &name);
-  /// The number of the track of that name, the next free one where it is new.
+  /// Returns the number of the track of that name; a new name gets the next
+  /// free number.
   int track(int process, const std::string &name);
   static constexpr int kFreeTracks = 8;
   void slice(int process, int track, const std::string &name,
              const std::string &category, double begin, double end,
              const TraceArguments &arguments);
   void liveBytes(int process, double time, int64_t bytes);
-  /// One end of an arrow, from or to the slice of that time.
+  /// Writes one end of an arrow, from or to the slice of that time.
   void arrow(int process, int track, double begin, double end, uint64_t id,
              bool starts);
 
-  /// The whole as JSON; of one that nothing was written to, too.
+  /// Returns the whole trace as JSON, even if nothing was written.
   std::string finish() const;
 
 private:
@@ -76,9 +78,9 @@ private:
   std::map<int, int> used_; ///< free tracks of a process
 };
 
-/// The id of the arrow of a message: processes that know nothing of each other
-/// give it the same one. Ranks number `from` and `to`.
-/// `channelIndex` tells edges between the same ranks apart.
+/// Returns the id of the arrow of a message. Processes compute the same id
+/// without knowing of each other. `from` and `to` are ranks. `channelIndex`
+/// distinguishes edges between the same ranks.
 uint64_t messageArrow(int64_t step, int from, int to, bool isGradient,
                       int microBatch, int channelIndex = 0);
 

@@ -1,4 +1,4 @@
-//===- BlockTables.cpp - Tables of kinds and keys of blocks ---------------===//
+//===- BlockTables.cpp - Holds the tables of kinds and keys of blocks -----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

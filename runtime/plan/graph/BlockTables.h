@@ -1,11 +1,11 @@
-//===- BlockTables.h - Tables of kinds and keys of blocks --------*- C++ -*-===//
+//===- BlockTables.h - Holds the tables of kinds and keys of blocks -------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Which kinds of blocks exist, which columns name a block of each kind, who gives it
-// back and how many bytes it has. BlockKinds.def and Instructions.def are the tables
-// of the product. ProgramBlocks takes tables as data, so that tests can supply kinds
-// that the product does not have.
+// The tables list the kinds of blocks. For each kind they say which columns
+// name a block, who gives it back, and how many bytes it has. BlockKinds.def
+// and Instructions.def are the tables of the product. ProgramBlocks gets tables
+// as data, so that tests can supply other kinds.
 //
 //===----------------------------------------------------------------------===//
 

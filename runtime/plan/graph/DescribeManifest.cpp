@@ -1,4 +1,4 @@
-//===- DescribeManifest.cpp - A manifest for people and tools -------------===//
+//===- DescribeManifest.cpp - Describes a manifest for people and tools ---===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- DescribeManifest.h - A manifest for people and tools -----*- C++ -*-===//
+//===- DescribeManifest.h - Describes a manifest for people and tools -----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -11,16 +11,16 @@
 
 namespace dyna {
 
-/// A readable page: the model, its layers and parameters, and the memory a
-/// micro-batch of `tokens` tokens takes under each recomputation mode.
+/// Returns a readable page: the model, its layers and parameters, and the
+/// memory of a micro-batch of `tokens` tokens under each recomputation mode.
 std::string describeManifest(const Model &model, int64_t tokens);
 
-/// The manifest whole, in the JSON of protocol buffers: fields have the names of
-/// Manifest.proto, 64-bit numbers are strings, and any library of protocol
-/// buffers reads it back.
+/// Returns the whole manifest in the JSON of protocol buffers. Fields have the
+/// names of Manifest.proto, and 64-bit numbers are strings. Any library of
+/// protocol buffers reads it.
 std::string manifestToJson(const Model &model);
 
-/// "f32", "bf16", ...
+/// Returns "f32", "bf16", ...
 const char *elementTypeName(plan::ElementType type);
 
 } // namespace dyna

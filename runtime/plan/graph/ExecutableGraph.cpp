@@ -1,4 +1,4 @@
-//===- ExecutableGraph.cpp - Which rank holds what ------------------------===//
+//===- ExecutableGraph.cpp - Distributes a model over ranks ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

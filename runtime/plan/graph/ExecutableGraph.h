@@ -1,11 +1,11 @@
-//===- ExecutableGraph.h - Which rank holds what ----------------*- C++ -*-===//
+//===- ExecutableGraph.h - Distributes a model over ranks -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A model under a strategy, as data: the mesh, the layers of each stage, and
-// for every parameter the stages that hold it and how it is split there. No
-// code depends on it, so that another cut or another number of replicas needs
-// no compiler.
+// A model under a strategy, as data: the mesh, and the layers of each stage.
+// For every parameter it has the stages that hold it, and its split there. No
+// code depends on it. So another cut, or another number of replicas, needs no
+// compiler.
 //
 //     dp=2, tp=1, pp=2, five layers, layers=3+2, wte tied:
 //
@@ -15,13 +15,14 @@
 //     2      1 0    emb h.0 h.1    yes         0 1 2 3
 //     3      1 1    h.2 head       yes         0 1 2 3
 //
-// The *holders* of a parameter, as one rank sees them, are the ranks that have
-// the same part of it and add to one gradient, itself included: all replicas,
-// on all stages that use it, and the tensor-parallel ranks whose gradients are
-// parts of a sum. They sum their gradients. Without ZeRO all of them then
-// update it alike; with it, each updates its own rows (dealt as in
-// runtime/abi/Collectives.h, in the order of the holders) and collects the
-// others' before the next forward.
+// The *holders* of a parameter, as one rank sees them, have the same part of it
+// and add to one gradient. The rank itself is one of them. The others are all
+// replicas, on all stages that use it, and tensor-parallel ranks whose
+// gradients are parts of a sum. Holders sum their gradients.
+//
+// Without ZeRO all of them update the parameter alike. With ZeRO each updates
+// its own rows, and gathers the others' before the next forward. Rows are dealt
+// as in runtime/abi/Collectives.h, in the order of the holders.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,21 +38,22 @@
 
 namespace dyna {
 
-/// Refuses more stages than layers, and stages that have other layers together
-/// than the model; stages whose layers are still to be chosen are fine.
+/// Fails if there are more stages than layers, or if stages have a different
+/// number of layers than the model. Stages whose layers are still to be chosen
+/// are allowed.
 Status checkStages(const Strategy &strategy, int layers);
 
-/// A strategy whose stages have layers, without its own name.
+/// Returns a strategy whose stages have layers as text, without its own name.
 std::string graphName(Strategy strategy);
 
-/// The ranks of a strategy along its axes, in its order.
+/// Returns the ranks of a strategy along its axes, in its order.
 StatusOr<Mesh> meshOf(const Strategy &strategy);
 
 class ExecutableGraph {
 public:
-  /// `strategy.layers` must be given unless pp is 1 (the planner's
-  /// `chooseLayers` does that). `model` must outlive the graph. Fails where the
-  /// strategy does not fit the model or what was compiled.
+  /// Makes the graph. `strategy.layers` must be given unless pp is 1 (the
+  /// planner's `chooseLayers` does that). `model` must outlive the graph. Fails
+  /// if the strategy does not fit the model or the compiled degrees.
   static StatusOr<ExecutableGraph> create(const Model &model,
                                           Strategy strategy);
 
@@ -64,14 +66,15 @@ public:
 
   const Model &model() const { return *model_; }
   const Strategy &strategy() const { return strategy_; }
-  /// Its strategy with the cut, whatever people call it: by which plans name it.
+  /// Returns its strategy with the cut, without people's name for it. Plans use
+  /// this name.
   const std::string &name() const { return name_; }
   const Mesh &mesh() const { return mesh_; }
   int ranks() const { return strategy_.ranks(); }
   const Place &placeOf(int rank) const { return places_[rank]; }
   int rankAt(const Place &place) const;
-  /// The other end of a message on an edge: the rank of the same replica and shard on
-  /// the stage of the edge's consumer, or of its producer.
+  /// Returns the other end of a message on an edge. It has the same replica and
+  /// shard, on the stage of the edge's consumer, or of its producer.
   int peerOf(int rank, int edge, bool towardsConsumer) const {
     Place place = placeOf(rank);
     place.stage = towardsConsumer ? ends_[edge].consumer : ends_[edge].producer;
@@ -80,7 +83,8 @@ public:
 
   int replicas() const { return strategy_.dp; }
   int ranksPerReplica() const { return strategy_.pp * strategy_.tp; }
-  /// Stage by stage the shards, whatever the ranks' own numbers are.
+  /// Returns an index that counts shards stage by stage, independent of the
+  /// ranks' numbers.
   int indexInReplica(int rank) const {
     const Place &place = placeOf(rank);
     return place.stage * strategy_.tp + place.shard;
@@ -109,39 +113,42 @@ public:
   bool spansStages(int parameter) const {
     return stagesOf_[parameter].size() > 1 && !model_->isFrozen(parameter);
   }
-  /// How the parameter is split over the ranks of one stage.
+  /// Returns how the parameter is split over the ranks of one stage.
   const Layout &layout(int parameter) const { return layouts_[parameter]; }
-  /// The ranks that differ from `rank` only in these parts of the mesh.
+  /// Returns the ranks that differ from `rank` only in these parts of the mesh.
   std::vector<int> groupOf(int rank, const AxisParts &parts) const;
-  /// The group of `rank` that layer functions call `index`: DYNA_GROUP_*, then
-  /// those of the manifest. Of another tensor degree it is the rank alone.
+  /// Returns the group of `rank` that layer functions call `index`:
+  /// DYNA_GROUP_*, then those of the manifest. A group of another tensor degree
+  /// is the rank alone.
   int compiledGroups() const;
   std::vector<int> compiledGroup(int rank, int index) const;
 
-  /// The holders of a parameter that `rank` holds too, replica by replica and
-  /// stage by stage.
+  /// Returns the holders of a parameter that `rank` holds too, replica by
+  /// replica and stage by stage.
   std::vector<int> holders(int parameter, int rank) const;
-  /// How many they are, and where `rank` is among them: -1 where it does not
-  /// hold the parameter. Does not list them.
+  /// Number of holders, and the index of a rank among them; -1 if it does not
+  /// hold the parameter. The holders are not listed.
   struct HolderIndex {
     int64_t index, count;
   };
   HolderIndex holderIndex(int parameter, int rank) const;
-  /// Lists of holders that together have every element of a parameter once.
+  /// Returns lists of holders that together have every element of a parameter
+  /// once.
   std::vector<std::vector<int>> copiesOf(int parameter) const;
   //===--------------------------------------------------------------------===//
   // Boxes of a parameter's logical tensor, as rows and columns (a scalar is one
-  // row): what moves start from and lead to (runtime/layout/Move.h)
+  // row). Moves start from them and lead to them (runtime/layout/Move.h).
   //===--------------------------------------------------------------------===//
 
-  /// Of every rank that holds it.
+  /// Returns the boxes of all ranks that hold it.
   std::vector<RankBox> boxes(int parameter) const;
-  /// What is up to date behind a plan: with ZeRO the rows that each updates.
+  /// Returns the boxes that are up to date after a plan; with ZeRO the rows
+  /// that each rank updates.
   std::vector<RankBox> currentBoxes(int parameter) const;
-  /// Of the ranks whose gradients together are the gradient.
+  /// Returns the boxes of the ranks whose gradients add up to the gradient.
   std::vector<RankBox> summandBoxes(int parameter) const;
 
-  /// Ranks that exchange parameters, of this one or of all that stay on one
+  /// Ranks that exchange parameters: one parameter, or all that stay on one
   /// stage (-1).
   struct HolderGroup {
     std::vector<int> ranks;
@@ -151,18 +158,19 @@ public:
              std::tie(other.ranks, other.parameter);
     }
   };
-  /// Every group of holders once, in an order that all ranks share; some are of
-  /// one rank. Listed once, as a group is as long as there are replicas.
+  /// Returns every group of holders once, in an order that all ranks share;
+  /// some have one rank. They are listed once, because a group has as many
+  /// ranks as there are replicas.
   const std::vector<HolderGroup> &holderGroups() const { return holderGroups_; }
-  /// Which of them `rank` is in for a parameter that it holds.
+  /// Returns the index of the group in which `rank` holds a parameter.
   int holderGroup(int parameter, int rank) const {
     return holderGroupOf_[parameter][indexInReplica(rank)];
   }
 
-  /// The model as one rank sees it; made anew.
+  /// Makes the model as one rank sees it.
   RankView rankView(int rank) const;
-  /// The view of the rank with the same stage and shard in replica 0. What a
-  /// rank itself sees differs only in the rows that it updates.
+  /// Returns the view of the rank with the same stage and shard in replica 0.
+  /// The rank's own view differs only in the rows that it updates.
   const RankView &replicaView(int rank) const {
     return replicaViews_[indexInReplica(rank)];
   }

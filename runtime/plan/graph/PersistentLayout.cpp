@@ -1,4 +1,4 @@
-//===- PersistentLayout.cpp - Where parameters lie ------------------------===//
+//===- PersistentLayout.cpp - Places parameters and state in the arena ----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- PersistentLayout.h - Where parameters lie ----------------*- C++ -*-===//
+//===- PersistentLayout.h - Places parameters and state in the arena ------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -29,11 +29,11 @@ enum class ParameterPart {
   Mask
 };
 
-/// What layer functions read: the copy where there is one.
+/// Returns the part that layer functions read: the copy if there is one.
 inline ParameterPart valuePart(const Model &model, int parameter) {
   return model.hasCopy(parameter) ? ParameterPart::Copy : ParameterPart::Master;
 }
-/// As it lies in an arena. A mask has no such type.
+/// Returns the element type in an arena. A mask has none.
 plan::ElementType typeOf(const Model &model, int parameter, ParameterPart part);
 /// Returns the bytes of an element as it lies in an arena.
 int64_t partElementBytes(const Model &model, int parameter, ParameterPart part);
@@ -53,7 +53,7 @@ struct PersistentLayout {
   int64_t bytes = 0;
 };
 
-/// What of the parameters a rank has, beside what layer functions read: bits.
+/// Bits for the tensors that a rank has beside those that layer functions read.
 enum class Persistent {
   Values = 0,    ///< nothing: brought from another graph, for evaluation
   Masters = 1,   ///< the masters, where layers read a copy of them
@@ -65,9 +65,10 @@ constexpr bool includes(Persistent has, Persistent what) {
   return (static_cast<int>(what) & ~static_cast<int>(has)) == 0;
 }
 
-/// The least that a rank must have for an instruction.
+/// Returns the tensors that a rank must have for an instruction.
 Persistent neededFor(plan::Instruction::Op op);
-/// "masters and moments", "no more than the values that layer functions read".
+/// Returns "masters and moments", or "no more than the values that layer
+/// functions read".
 std::string describePersistent(Persistent persistent);
 
 /// Equal parts lie together: all masters, all copies, all gradients, all m, all
@@ -82,11 +83,11 @@ PersistentLayout persistentLayout(const RankView &view,
                                   int64_t begin = 0,
                                   const std::vector<int64_t> &rowsAtHome = {});
 
-/// The block of a micro-batch that LOAD fills beside the token ids, which go to
-/// the first layer's input. Offsets count from the block's start; tables that are
-/// not there have -1.
+/// The block of a micro-batch that LOAD fills, without the token ids, which go
+/// to the first layer's input. Offsets count from the block's start; missing
+/// tables have -1.
 struct BatchLayout {
-  /// dyna_row_runs; there is room for as many runs as rows.
+  /// A dyna_row_runs, with room for as many runs as rows.
   struct Runs {
     int64_t rows = -1;   ///< i32 [tq]
     int64_t starts = -1; ///< i32 [tq + 1]
@@ -101,7 +102,8 @@ struct BatchLayout {
   int64_t bytes = 0;
 };
 
-/// `tables`: those that compiled code asks for (DYNA_BATCH_*).
+/// Computes the layout; `tables` are those that compiled code asks for
+/// (DYNA_BATCH_*).
 BatchLayout batchLayout(const Load &load, uint32_t tables);
 
 } // namespace dyna

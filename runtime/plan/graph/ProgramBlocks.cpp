@@ -1,4 +1,4 @@
-//===- ProgramBlocks.cpp - The blocks of a program and their lives --------===//
+//===- ProgramBlocks.cpp - Lists the blocks of a program and their lives --===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

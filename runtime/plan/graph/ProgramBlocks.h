@@ -1,4 +1,4 @@
-//===- ProgramBlocks.h - The blocks of a program and their lives -*- C++ -*-===//
+//===- ProgramBlocks.h - Lists the blocks of a program and their lives ----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -71,10 +71,10 @@ public:
     return {uses_.data() + begins_[instruction],
             uses_.data() + begins_[instruction + 1]};
   }
-  /// Where the operand of an instruction lies; `noPlace` if it is not there.
+  /// Returns the place of an instruction's operand; `noPlace` if there is none.
   int64_t place(int instruction, Operand operand) const;
-  /// Bytes that lie in blocks, all or those of a kind, while each instruction
-  /// runs.
+  /// Returns the bytes of live blocks, all or those of a kind, while each
+  /// instruction runs.
   std::vector<int64_t>
   liveBytes(std::optional<BlockKind> kind = std::nullopt) const;
 
@@ -82,11 +82,11 @@ public:
   const Load &load(int microBatch) const {
     return microBatches_.at(microBatch).load;
   }
-  /// What FORWARD of this layer keeps.
+  /// Returns the mode that says what FORWARD of this layer keeps.
   plan::Recompute mode(int microBatch, int layer) const {
     return facts(microBatch, layer).mode;
   }
-  /// Whether its backward comes in two instructions.
+  /// Returns true if its backward is split into two instructions.
   bool split(int microBatch, int layer) const {
     return facts(microBatch, layer).split;
   }
@@ -129,7 +129,7 @@ private:
 
   const BlockTables *tables_;
   const RankView &view_;
-  /// Those that the program names: a plan has the micro-batches of all replicas.
+  /// Micro-batches that the program names; a plan has those of all replicas.
   std::unordered_map<int, MicroBatchFacts> microBatches_;
   const MicroBatchFacts noMicroBatch_; ///< of instructions on parameters
   Bundles bundles_;

@@ -1,4 +1,4 @@
-//===- RankView.cpp - What one rank has of a model ------------------------===//
+//===- RankView.cpp - Shows one rank's part of a model --------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

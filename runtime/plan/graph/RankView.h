@@ -1,15 +1,15 @@
-//===- RankView.h - What one rank has of a model ----------------*- C++ -*-===//
+//===- RankView.h - Shows one rank's part of a model ------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A model as one rank sees it under one strategy: its layers, its parts of their
-// parameters, and the memory that they take. Made by an ExecutableGraph. Layers
-// and parameters are numbered as in the model.
+// A model as one rank sees it under one strategy: its layers, its parts of
+// their parameters, and their memory. An ExecutableGraph makes it. Layers and
+// parameters have the model's numbers.
 //
-// Owners: a parameter may be used by several layers (tied embeddings). All of
-// them add to one gradient; the first layer of this rank that uses it *owns* it
-// and alone updates it. The others see "not here" in `update`, `grad_norm` and
-// `cast`.
+// Owners. A parameter may be used by several layers (tied embeddings). All of
+// them add to one gradient. The first layer of this rank that uses it *owns* it
+// and alone updates it. For the others the tensor is "not here" in `update`,
+// `grad_norm` and `cast`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,20 +20,20 @@
 
 namespace dyna {
 
-/// What the strategy says of one rank (ExecutableGraph::rankView).
+/// The part of a strategy that belongs to one rank (ExecutableGraph::rankView).
 struct RankPart {
   struct Parameter {
     bool here = false; ///< used by a layer of this rank
-    /// This rank's part of the logical tensor: rows (dimension 0) and elements
-    /// of each, and where they begin. Where rows are dealt unevenly, its buffer
-    /// has the rows of the first rank.
+    /// This rank's part of the logical tensor: rows (dimension 0), elements of
+    /// each, and their begins. If rows are dealt unevenly, its buffer has as
+    /// many rows as the first rank's.
     int64_t rows = 0, rowElements = 0;
     int64_t firstRow = 0, firstColumn = 0;
     /// The rows of this rank's part that it updates: all of them, or with ZeRO
     /// its share; of a frozen one none.
     int64_t updateBegin = 0, updateEnd = 0;
-    /// Whether this rank's rows count in the gradient's norm: each element does
-    /// on one rank.
+    /// True if this rank's rows count in the gradient's norm. Each element
+    /// counts on one rank.
     bool counts = true;
     /// Ranks that hold it and sum its gradients; with this one. 1 of a frozen one.
     int holders = 1;
@@ -50,7 +50,7 @@ class RankView {
 public:
   /// `model` must outlive the view; `part` has an entry for every parameter.
   RankView(const Model &model, RankPart part);
-  /// Of the only rank there is.
+  /// Returns the view of a run with one rank.
   static RankView whole(const Model &model);
 
   const Model &model() const { return *model_; }
@@ -62,7 +62,8 @@ public:
   bool hasLayer(int layer) const {
     return part_.firstLayer <= layer && layer < part_.endLayer;
   }
-  /// The layer whose output is the loss, and the one that takes token ids.
+  /// Returns true for the layer whose output is the loss. The second function
+  /// is true for the layer that reads token ids.
   bool givesLoss(int layer) const { return model_->outputsOf(layer).empty(); }
   bool takesTokens(int layer) const {
     return model_->edge(model_->inputsOf(layer).front()).producer < 0;
@@ -70,14 +71,15 @@ public:
   /// Layer that an instruction works for. For a message, the consumer of its edge.
   int layerOf(const plan::Instruction &instruction) const;
   const plan::Layer &layer(int index) const { return model_->layer(index); }
-  /// As it is compiled for this rank.
+  /// Returns the kind as it is compiled for this rank.
   const plan::LayerKind &kind(int layer) const {
     return part_.degree < 0 ? model_->kind(layer)
                             : model_->manifest()
                                   .degrees(part_.degree)
                                   .kinds(model_->layer(layer).kind());
   }
-  /// The place of the layer's kind in the table of a variant's functions.
+  /// Returns the index of the layer's kind in the table of a variant's
+  /// functions.
   int functionKind(int layer) const {
     return (part_.degree + 1) * model_->manifest().kinds_size() +
            model_->layer(layer).kind();
@@ -85,7 +87,7 @@ public:
   bool hasRole(int layer, int role) const {
     return dyna::hasRole(kind(layer), role);
   }
-  /// What the layer's function of this role exchanges, in order.
+  /// Returns the exchanges of the layer's function of this role, in order.
   const google::protobuf::RepeatedPtrField<plan::LayerExchange> &
   exchanges(int layer, int role) const {
     return kind(layer).roles(role).exchanges();
@@ -99,7 +101,7 @@ public:
   const plan::Parameter &parameter(int index) const {
     return model_->parameter(index);
   }
-  /// Elements of the buffer that layer functions see.
+  /// Returns the elements of the buffer that layer functions see.
   int64_t elements(int parameter) const { return elements_[parameter]; }
   /// Types are the model's.
   plan::ElementType masterType() const { return model_->masterType(); }
@@ -116,8 +118,8 @@ public:
   const RankPart::Parameter &place(int parameter) const {
     return part_.parameters[parameter];
   }
-  /// Rows (dimension 0) of the parameter and elements of each; 1 row for a
-  /// scalar.
+  /// Returns the rows (dimension 0) of the parameter; 1 for a scalar. The
+  /// second function returns the elements of each.
   int64_t rows(int parameter) const { return place(parameter).rows; }
   int64_t rowElements(int parameter) const {
     return place(parameter).rowElements;
@@ -127,20 +129,21 @@ public:
            rowElements(parameter);
   }
   int ranks() const { return part_.ranks; }
-  /// Whether the loss that this rank computes counts: all ranks of a
-  /// tensor-parallel group compute the same.
+  /// Returns true if the loss of this rank counts; all ranks of a
+  /// tensor-parallel group compute the same one.
   bool reportsLoss() const { return part_.shard == 0; }
-  /// Whether ranks share the optimizer's work (ZeRO-1).
+  /// Returns true if ranks share the optimizer's work (ZeRO-1).
   bool zero() const { return part_.zero; }
   /// The layer of this view that updates the parameter, -1 for none: also of a frozen
   /// one.
   int owner(int parameter) const { return owners_[parameter]; }
-  /// Whether `layer` updates the parameter in its list at `slot`.
+  /// Returns true if `layer` updates the parameter at `slot` of its list.
   bool updates(int layer, int slot) const;
   bool ownsParameters(int layer) const;
-  /// Whether a parameter that the layer updates has other holders.
+  /// Returns true if a parameter that the layer updates has other holders.
   bool sharesParameters(int layer) const;
-  /// Slots of the parameters that the layer updates and other ranks hold too.
+  /// Returns the slots of the parameters that the layer updates and that other
+  /// ranks hold too.
   std::vector<int> sharedSlots(int layer) const;
 
   //===--------------------------------------------------------------------===//
@@ -172,11 +175,9 @@ public:
   }
   /// Returns the rows of a tensor with this specification.
   int64_t rowsOf(const plan::TensorSpec &spec, const Load &load) const;
-  /// Returns the queries of this rank where they are dealt to the tensor-parallel
-  /// ranks.
+  /// Returns the queries of this rank, if the tensor-parallel ranks share them.
   int64_t partTokens(const Load &load) const;
-  /// Returns the bytes of what an edge carries without rounding, as they are sent
-  /// between stages.
+  /// Returns the bytes that an edge sends between stages, not rounded.
   int64_t messageBytes(int edge, const Load &load) const;
   /// Returns the bytes of the gradient of the layer's input; 0 for the first layer,
   /// which takes token ids.

@@ -1,4 +1,4 @@
-//===- StateTensors.cpp - State that moves between graphs -----------------===//
+//===- StateTensors.cpp - Lists the state that moves between graphs -------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,23 +1,24 @@
-//===- StateTensors.h - State that moves between graphs ---------*- C++ -*-===//
+//===- StateTensors.h - Lists the state that moves between graphs ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lists what ranks keep from step to step, as tensors that a switch can carry from
-// one graph to another one of the same model:
+// State is what ranks keep from step to step. A switch can carry it, as
+// tensors, from one graph to another of the same model:
 //
-//     part                    lies before on            lies behind on
+//     part                    source                    target
 //     masters                 ranks that update rows    ranks that update rows
 //     moments (m, v)          ranks that update rows    ranks that update rows
 //     masks of the pruned     ranks that update rows    ranks that update rows
 //     copies in compute type  ranks that update rows    ranks that update rows
 //
-// A rank *updates* all rows that it holds, or with ZeRO its own ones. Rows that it holds
-// and does not update are gathered by the next step before layers read them, so they are
-// not carried. Gradients are zero between two steps, so they are not carried either.
+// A rank *updates* all rows that it holds; with ZeRO it updates its own rows.
+// The next step gathers the other rows before layers read them, so they are not
+// carried. Gradients are zero between two steps, so they are not carried
+// either.
 //
-// Several ranks may have a row before: replicas, and stages that share a parameter. All
-// have equal bits. The planner of the switch chooses one, by the same rules everywhere.
-// Each rank that needs a row behind gets it.
+// Several ranks may have a row at the source: replicas, and stages that share a
+// parameter. All have equal bits. The planner of the switch chooses one, by the
+// same rules on every rank. Each rank that needs a row at the target gets it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,15 +37,16 @@ namespace dyna {
 std::vector<ParameterPart> stateParts(const Model &model, int parameter,
                                       Persistent persistent);
 
-/// Returns the state of `from` and where `to` needs it. Parameters have the order in
-/// which layers first use them, so that few tensors are needed at a time. The graphs
-/// are of one model; they may have different numbers of ranks.
+/// Returns the state of `from` and the ranks of `to` that need it. Parameters
+/// have the order in which layers first use them, so that few tensors are
+/// needed at a time. The graphs have one model; their numbers of ranks may
+/// differ.
 std::vector<SwitchTensor>
 stateTensors(const ExecutableGraph &from, const ExecutableGraph &to,
              Persistent persistent = Persistent::Training);
 
-/// Returns the bytes that are not where they must be: what each rank needs of the
-/// tensors and does not have. No plan sends fewer bytes.
+/// Returns the bytes of the tensors that ranks need and do not have. No plan
+/// sends fewer bytes.
 int64_t missingBytes(const std::vector<SwitchTensor> &tensors);
 
 } // namespace dyna

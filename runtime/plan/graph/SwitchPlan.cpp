@@ -1,4 +1,4 @@
-//===- SwitchPlan.cpp - Tensors on their way to other ranks ---------------===//
+//===- SwitchPlan.cpp - Describes and verifies the plan of a switch -------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,29 +1,30 @@
-//===- SwitchPlan.h - Tensors on their way to other ranks -------*- C++ -*-===//
+//===- SwitchPlan.h - Describes and verifies the plan of a switch ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A switch brings tensors from the ranks of one executable graph to those of
-// another (HotSPa, section 5.2). What it has to do are `SwitchTensor`s: where
-// each lies before, and where it has to lie behind. How it is done is a
-// `SwitchPlan`: boxes that go from rank to rank, in buckets that are worked
-// off in order. It is the same on all ranks, each of which takes its own part.
+// A switch brings tensors from the ranks of one executable graph to the ranks
+// of another (HotSPa, section 5.2). `SwitchTensor`s are the task: where each
+// tensor lies before, and where it must lie afterwards. A `SwitchPlan` is the
+// solution: boxes that go from rank to rank, in buckets that run in order. It
+// is the same on all ranks, and each of them does its own part.
 //
-// Two nodes of two ranks; ranks 0 and 1 have one half of a tensor each, 2 and 3
-// need all of it. Each half crosses the network once and is then passed on:
+// Example: two nodes of two ranks. Ranks 0 and 1 have one half of a tensor
+// each, and ranks 2 and 3 need all of it. Each half crosses the network once
+// and is then passed on:
 //
 //     bucket 0              rows 0:2  0 -> 2    rows 2:4  1 -> 3
 //     bucket 1, after 0     rows 0:2  2 -> 3    rows 2:4  3 -> 2
 //
 // A transfer says where its sender has the box and where its receiver puts it:
 //
-//     Old      where the tensor lies before: valid from the beginning
-//     New      where it has to lie behind: the sender got it in a bucket that
+//     Old      the tensor's place before: valid from the beginning
+//     New      its place afterwards: the sender got the box in a bucket that
 //              this one comes after
-//     Passing  in memory of the bucket itself: the receiver does not need it
-//              and hands it on in buckets that name this one as theirs
+//     Passing  memory of the bucket: the receiver does not need the box and
+//              passes it on, in buckets that name this one in `after`
 //
-// Old and New of one rank are memory of their own, so that a box that stays
-// where it is is a transfer of a rank to itself, too.
+// Old and New of one rank are separate memory. So a box that stays on its rank
+// is a transfer too, from the rank to itself.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,9 +41,9 @@
 
 namespace dyna {
 
-/// A box of rows and columns, without memory of its own: a switch of a large
-/// model has millions. A `Box` of other than two dimensions becomes one that
-/// `checkSwitch` refuses.
+/// A box of rows and columns without heap memory: a switch of a large model has
+/// millions. A `Box` that is not two-dimensional becomes one that `checkSwitch`
+/// refuses.
 struct MatrixBox {
   std::array<int64_t, 2> begin{}, size{};
 
@@ -66,20 +67,21 @@ struct MatrixBox {
   }
 };
 
-/// How often an element arrives.
+/// Number of arrivals of an element.
 enum class Delivery : uint8_t {
   All, ///< in every box of `to` that has it: parameters
   Once ///< in one of the boxes of `to` that have it: summands of a gradient
 };
 
-/// Boxes are of the logical tensor, as rows and columns (ExecutableGraph).
+/// A tensor to move. Boxes are of the logical tensor, as rows and columns
+/// (ExecutableGraph).
 struct SwitchTensor {
   int parameter = -1;
   ParameterPart part = ParameterPart::Copy;
   int64_t elementBytes = 0;
-  /// Who has what of it; they may overlap.
+  /// Boxes that ranks have before; they may overlap.
   std::vector<RankBox> from;
-  /// Who needs what of it; those of one rank do not overlap.
+  /// Boxes that ranks need afterwards; those of one rank do not overlap.
   std::vector<RankBox> to;
   Delivery delivery = Delivery::All;
 };
@@ -96,33 +98,33 @@ struct SwitchTransfer {
 
 struct SwitchBucket {
   std::vector<SwitchTransfer> transfers;
-  /// The bucket that brought what this one hands on: done on a rank before the
-  /// rank sends anything of this one. -1: all of it is Old.
+  /// The bucket that brought what this one passes on. A rank must finish it
+  /// before it sends anything of this bucket. -1: all boxes are Old.
   int after = -1;
 };
 
-/// In the order in which ranks work them off, which is that of the tensors as
-/// far as one does not wait for another. A bucket's passing memory is free
-/// again when the buckets after it are done.
+/// Buckets in the order in which ranks run them. This is the order of the
+/// tensors, as far as one does not wait for another. A bucket's passing memory
+/// is free again when the buckets after it are done.
 struct SwitchPlan {
   std::vector<SwitchBucket> buckets;
 };
 
-/// Proves that a plan does what the tensors ask for, or names the first thing
-/// that is wrong:
+/// Verifies that a plan does what the tensors ask for; an error names the first
+/// violation:
 ///
-/// - (S1) tensors are two-dimensional boxes of at least a byte per element, of
-///   ranks below `ranks`; those of one rank in `to` do not overlap; transfers
-///   name tensors and ranks that there are and boxes that are not empty.
-/// - (S2) a bucket comes after an earlier one.
-/// - (S3) the sender has it: what is Old lies inside one of its boxes in
-///   `from`; what is New inside one that it got in a bucket that this one comes
-///   after, directly or not; what is Passing inside one that it was given to
+/// - (S1) Tensors are two-dimensional boxes of at least a byte per element, of
+///   ranks below `ranks`. Those of one rank in `to` do not overlap. Transfers
+///   name existing tensors and ranks, and boxes that are not empty.
+/// - (S2) A bucket comes after an earlier one.
+/// - (S3) The sender has the box. An Old box lies inside one of its boxes in
+///   `from`. A New box lies inside one that it got in a bucket that this one
+///   comes after, directly or not. A Passing box lies inside one that it got to
 ///   pass on in exactly that bucket.
-/// - (S4) what is New to the receiver lies inside one of its boxes in `to`;
-///   what is Passing is handed on.
-/// - (S5) every element of every box in `to` arrives exactly once there
-///   (All), or in exactly one of them (Once).
+/// - (S4) A box that is New to the receiver lies inside one of its boxes in
+///   `to`. A Passing box is passed on.
+/// - (S5) Every element of every box in `to` arrives exactly once there (All),
+///   or in exactly one of them (Once).
 ///
 /// O(n log n) for n transfers, times the boxes that a rank has of one tensor.
 Status checkSwitch(const std::vector<SwitchTensor> &tensors, int ranks,

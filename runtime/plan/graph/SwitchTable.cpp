@@ -1,4 +1,4 @@
-//===- SwitchTable.cpp - The ways between the graphs of a run -------------===//
+//===- SwitchTable.cpp - Holds all switches between the graphs of a run ---===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,12 +1,12 @@
-//===- SwitchTable.h - The ways between the graphs of a run -----*- C++ -*-===//
+//===- SwitchTable.h - Holds all switches between the graphs of a run -----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// All switches that steps over some graphs may need: to every graph but home
-// from home alone, or from home and any other graph; and from each its gradients
-// home. What a graph reads where it lies at home does not move (ValuesAtHome.h).
-// They depend on the graphs alone and are made once; plans name them by the
-// graphs of their phases.
+// The table has all switches that steps over some graphs may need. Values go to
+// every graph but home, from home alone, or from home and any other graph.
+// Gradients go home from each. Values that a graph can read at home do not move
+// (ValuesAtHome.h). The switches depend on the graphs alone and are made once.
+// Plans name them by the graphs of their phases.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,13 +22,13 @@
 
 namespace dyna {
 
-/// What moves, and how.
+/// The tensors of a switch, and its plan.
 struct GraphSwitch {
   std::vector<SwitchTensor> tensors;
   SwitchPlan plan;
 
-  /// Verifies a plan of these tensors, and works out what each of `ranks` ranks does.
-  /// `parameters` is the number of parameters of the model.
+  /// Verifies a plan of these tensors, and computes what each of `ranks` ranks
+  /// does. `parameters` is the number of parameters of the model.
   static StatusOr<GraphSwitch> create(std::vector<SwitchTensor> tensors,
                                       SwitchPlan plan, int ranks,
                                       int parameters);
@@ -38,24 +38,23 @@ struct GraphSwitch {
   int64_t sentBytes() const;
   int buckets() const { return static_cast<int>(plan.buckets.size()); }
 
-  /// The switch as one rank sees it.
+  /// The part of one rank in the switch.
   struct Side {
-    /// In each bucket, what it sends, gets, or copies from place to place, by
-    /// number in the bucket.
+    /// By bucket, the transfers that it sends, receives, or copies locally, by
+    /// their numbers in the bucket.
     std::vector<std::vector<int>> transfers;
     /// By parameter, the buckets that bring a part of it here.
     std::vector<std::vector<int>> arrivals;
-    /// By bucket, the parameters of which it sends, or places elsewhere, what it
-    /// had before.
+    /// By bucket, the parameters whose old values it sends or copies elsewhere.
     std::vector<std::vector<int>> sent;
-    /// By bucket, whether other ranks have a part in what it does.
+    /// By bucket, not 0 if other ranks take part in its transfers.
     std::vector<char> meets;
-    /// Memory for what it passes on: bytes, and where that of each bucket begins.
-    /// Every box begins at a multiple of the alignment.
+    /// Memory for boxes that it passes on: bytes, and the begin of each
+    /// bucket's part. Every box begins at a multiple of the alignment.
     std::vector<int64_t> passed;
     int64_t passedBytes = 0;
-    /// The same for all that other ranks send it to keep, for who has to put it
-    /// aside.
+    /// Memory for all boxes that other ranks send it to keep, if they must be
+    /// stored first.
     std::vector<int64_t> got;
     int64_t gotBytes = 0;
 
@@ -63,24 +62,26 @@ struct GraphSwitch {
   };
   std::vector<Side> sides; ///< by rank
 
-  /// The ranks that start a bucket together.
+  /// Returns the ranks that start a bucket together.
   std::vector<int> ranksThatMeet(int bucket) const;
 };
 
 /// Returns the parameters of a model in the order in which its layers first use them.
 std::vector<int> parametersByFirstUse(const Model &model);
 
-/// What the layers of graph `to` read, where it is up to date: at home the rows
-/// that each rank updates, in the graph before, unless null, all that it has.
+/// Returns the values that the layers of graph `to` read, with the ranks on
+/// which they are up to date. At home these are the rows that each rank
+/// updates. In the graph `before`, unless it is null, they are all rows.
 std::vector<SwitchTensor> valueTensors(const ExecutableGraph &home,
                                        const ExecutableGraph *before,
                                        const ExecutableGraph &to);
-/// The reduced gradients of a graph, and where home adds them: of every group of
-/// ranks that sum a part, one member gets each element.
+/// Returns the reduced gradients of a graph, and where home adds them. In every
+/// group of ranks that sum a part, one member gets each element.
 std::vector<SwitchTensor> gradientTensors(const ExecutableGraph &from,
                                           const ExecutableGraph &home);
 
-/// Whether a step can have phases of all of them: as many ranks, and no two alike.
+/// Checks that a step can have phases of all graphs: equal numbers of ranks,
+/// and no two alike.
 Status checkSwitched(const std::vector<const ExecutableGraph *> &graphs);
 
 class SwitchTable {
@@ -88,8 +89,9 @@ public:
   /// Plans the switch of some tensors.
   using Make =
       std::function<StatusOr<SwitchPlan>(const std::vector<SwitchTensor> &)>;
-  /// Graphs of one model and as many ranks, no two alike, which must outlive the
-  /// table; what `make` plans is checked. Quadratic in the number of graphs.
+  /// Makes the table. Graphs are of one model and as many ranks, no two alike,
+  /// and must outlive the table. Plans of `make` are verified. Quadratic in the
+  /// number of graphs.
   static StatusOr<SwitchTable>
   create(const std::vector<const ExecutableGraph *> &graphs, int home,
          const Make &make);
@@ -98,7 +100,7 @@ public:
   /// outlive it.
   static SwitchTable ofOne(const ExecutableGraph &graph);
 
-  /// One of the switches, graphs by their numbers.
+  /// Names one of the switches, by the numbers of graphs.
   struct Way {
     int graph = 0;   ///< the values of which come, or whose gradients go home
     int before = -1; ///< of values: the graph of the phase before; -1: none
@@ -106,7 +108,7 @@ public:
   };
   using MakeWay = std::function<StatusOr<SwitchPlan>(
       const Way &, const std::vector<SwitchTensor> &)>;
-  /// The same, for who needs to know which switch it is.
+  /// Does the same; `make` also gets the name of the switch.
   static StatusOr<SwitchTable>
   createWays(const std::vector<const ExecutableGraph *> &graphs, int home,
              const MakeWay &make);
@@ -114,13 +116,13 @@ public:
   int graphs() const { return static_cast<int>(graphs_.size()); }
   const ExecutableGraph &graph(int index) const { return *graphs_[index]; }
   int home() const { return home_; }
-  /// By the name in a plan; -1 if there is none.
+  /// Returns the graph with this name in plans; -1 if there is none.
   int find(const std::string &name) const;
-  /// Of all, for people.
+  /// Returns the names of all graphs, for people.
   std::string names() const;
 
-  /// To a graph other than home; `before` is the graph of the phase before, -1
-  /// for the first phase.
+  /// Returns the switch to a graph other than home. `before` is the graph of
+  /// the phase before; -1 for the first phase.
   const GraphSwitch &values(int before, int to) const {
     return values_[before < 0 ? home_ : before][to];
   }
@@ -130,7 +132,7 @@ public:
     return held_[graph][rank];
   }
 
-  /// Of a phase of a step, whose graphs are in the table.
+  /// Switches of one phase of a step; its graphs are in the table.
   struct PhaseSwitches {
     int graph = 0, before = -1;
     const GraphSwitch *values = nullptr;    ///< null at home

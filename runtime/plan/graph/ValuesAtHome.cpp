@@ -1,4 +1,4 @@
-//===- ValuesAtHome.cpp - What another graph reads as it lies -------------===//
+//===- ValuesAtHome.cpp - Finds values that other graphs can read at home -===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

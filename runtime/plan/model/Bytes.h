@@ -1,4 +1,4 @@
-//===- Bytes.h - Sizes of memory formulas -----------------------*- C++ -*-===//
+//===- Bytes.h - Computes sizes from memory formulas ------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

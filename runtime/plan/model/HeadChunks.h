@@ -1,4 +1,4 @@
-//===- HeadChunks.h - Rows of a chunk of the head, by target ----*- C++ -*-===//
+//===- HeadChunks.h - Chooses the chunk of the head by target ---*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -11,11 +11,11 @@
 
 namespace dyna {
 
-/// Rows of the head whose logits exist at one time, in code compiled for `target`
-/// (as the manifest names it). A GPU wants many: its product for the gradient of
-/// the input has a tile for 128 rows and 128 features, which are to be more than
-/// it has processors, and that of the weight reads and writes the whole gradient
-/// once for each chunk.
+/// Returns the rows of the head whose logits exist at one time, in code
+/// compiled for `target` (the manifest's name). A GPU needs many rows. Its
+/// product for the input's gradient has one tile per 128 rows and 128 features,
+/// and there must be more tiles than processors. The product for the weight's
+/// gradient reads and writes the whole gradient once per chunk.
 constexpr int64_t headChunkRows(std::string_view target) {
   return target == "cuda" ? 4096 : DYNA_HEAD_CHUNK_ROWS;
 }

@@ -1,8 +1,8 @@
-//===- ManifestChecks.h - The pieces of checkManifest -----------*- C++ -*-===//
+//===- ManifestChecks.h - Declares the parts of checkManifest ---*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Private to CheckManifest.cpp and CheckDegrees.cpp.
+// These functions are private to CheckManifest.cpp and CheckDegrees.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,10 +19,10 @@ namespace dyna::manifest_checks {
 Status bad(const std::string &what);
 bool sameSpec(const plan::TensorSpec &a, const plan::TensorSpec &b);
 
-/// One kind by itself; `master` is the type of masters.
+/// Checks one kind by itself; `master` is the type of masters.
 Status checkKind(const plan::LayerKind &kind, plan::ElementType master);
 
-/// Tensor degrees, their groups and the strategies, given that all else is
+/// Checks tensor degrees, their groups and the strategies, if all else is
 /// right.
 Status checkDegrees(const plan::Manifest &manifest);
 

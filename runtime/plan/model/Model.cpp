@@ -1,4 +1,4 @@
-//===- Model.cpp - What a binary was compiled from ------------------------===//
+//===- Model.cpp - Represents the model that a binary was compiled from ---===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

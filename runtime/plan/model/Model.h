@@ -1,13 +1,13 @@
-//===- Model.h - What a binary was compiled from ----------------*- C++ -*-===//
+//===- Model.h - Represents the model that a binary was compiled from -----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A manifest comes from outside (it is embedded in a binary, which may be
-// damaged, and fuzzed in tests), so nothing uses one before `checkManifest`
-// accepted it. A `Model` is the proof of that, with the facts that everybody
-// derives from a manifest worked out once: types, flops, who is used by whom. It
-// is the logical graph, without ranks: what one rank has of it under a strategy
-// is a RankView.
+// A manifest comes from outside: it is embedded in a binary, which may be
+// damaged, and tests fuzz it. So nothing uses a manifest before `checkManifest`
+// has accepted it. A `Model` has an accepted manifest. It also has facts that
+// are derived from it once: types, flops, and which layers use which
+// parameters. It is the logical graph, without ranks. A RankView shows one
+// rank's part under a strategy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,12 +25,13 @@
 
 namespace dyna {
 
-/// The hash that `Manifest.hash` holds: FNV-1a of the serialised message
-/// without what no plan depends on: hash, producer, matmul, strategies.
+/// Returns the hash that `Manifest.hash` holds: FNV-1a of the serialised
+/// message without fields that no plan depends on. These are hash, producer,
+/// matmul and strategies.
 uint64_t manifestHash(const plan::Manifest &manifest);
 
-/// Whether everything in the manifest is in range and the chain of layers fits
-/// together. The message names the offending entry.
+/// Checks that everything in the manifest is in range and the chain of layers
+/// fits together. An error names the wrong entry.
 Status checkManifest(const plan::Manifest &manifest);
 
 /// A value that a layer takes: the output of another layer, or token ids. Messages
@@ -47,18 +48,19 @@ public:
   /// Builds a model without `checkManifest`. For tests of graphs that are no chain:
   /// every producer must be an earlier layer.
   static Model unchecked(plan::Manifest manifest);
-  /// From the serialised message.
+  /// Reads the serialised message.
   static StatusOr<Model> parse(const void *data, int64_t bytes);
 
   const plan::Manifest &manifest() const { return manifest_; }
   uint64_t hash() const { return manifest_.hash(); }
 
-  /// What a micro-batch has beside its segments: DYNA_BATCH_*.
+  /// Returns the tables that a micro-batch has beside its segments:
+  /// DYNA_BATCH_*.
   uint32_t batchTables() const { return manifest_.batch_tables(); }
 
   int layers() const { return manifest_.layers_size(); }
   const plan::Layer &layer(int index) const { return manifest_.layers(index); }
-  /// As it is compiled for a rank that has no others along the tensor axis.
+  /// Returns the kind as it is compiled for tensor degree 1.
   const plan::LayerKind &kind(int layer) const {
     return manifest_.kinds(manifest_.layers(layer).kind());
   }
@@ -76,27 +78,27 @@ public:
   const plan::Parameter &parameter(int index) const {
     return manifest_.parameters(index);
   }
-  /// Index of a parameter by name, -1 if there is none.
+  /// Returns the index of a parameter by name; -1 if there is none.
   int findParameter(const std::string &name) const;
-  /// Rows (dimension 0) of the logical tensor and elements of each; 1 row for a
-  /// scalar.
+  /// Returns the rows (dimension 0) of the logical tensor; 1 for a scalar. The
+  /// second function returns the elements of each.
   int64_t rows(int parameter) const;
   int64_t rowElements(int parameter) const {
     return elements(parameter) / rows(parameter);
   }
   int64_t elements(int parameter) const { return elements_[parameter]; }
-  /// Elements of all parameters.
+  /// Returns the elements of all parameters.
   int64_t totalElements() const;
   /// Type of masters and optimizer state of parameters that are not frozen.
   plan::ElementType masterType() const {
     return manifest_.compute_type() == plan::F64 ? plan::F64 : plan::F32;
   }
-  /// Type of the gradients of parameters.
+  /// Returns the type of the gradients of parameters.
   plan::ElementType gradientType() const {
     plan::ElementType type = manifest_.gradient_type();
     return type == plan::ELEMENT_UNKNOWN ? masterType() : type;
   }
-  /// The type that layer functions see.
+  /// Returns the type that layer functions see.
   plan::ElementType computeType(int parameter) const {
     return computeTypes_[parameter];
   }
@@ -147,8 +149,8 @@ private:
 // Kinds of layers
 //===----------------------------------------------------------------------===//
 
-/// What it takes from its producer, or token ids; and what it gives to its
-/// consumer, or the loss.
+/// Return the layer's input from its producer (or token ids), and its output
+/// for its consumer (or the loss).
 inline const plan::TensorSpec &inputOf(const plan::LayerKind &kind) {
   return kind.inputs(0);
 }
@@ -158,18 +160,18 @@ inline const plan::TensorSpec &outputOf(const plan::LayerKind &kind) {
 inline bool hasRole(const plan::LayerKind &kind, int role) {
   return kind.roles(role).present();
 }
-/// Whether backward comes as two functions.
+/// Returns true if backward is split into two functions.
 bool splitsBackward(const plan::LayerKind &kind);
-/// The mode that the kind has nearest to the one wished for: without the
-/// recompute function of a mode it keeps more instead.
+/// Returns the kind's mode that is nearest to the wished one. If the kind has
+/// no recompute function for a mode, it keeps more instead.
 plan::Recompute nearestMode(const plan::LayerKind &kind,
                             plan::Recompute wished);
-/// Whether forward leaves a tier for backward in this mode; what it does not is
-/// filled again.
+/// Returns true if forward keeps the tier for backward in this mode; other
+/// tiers are filled again.
 constexpr bool keepsTier(plan::Recompute mode, int tier) {
   return tier + mode < DYNA_TIER_DEFERRED;
 }
-/// "input", as messages and descriptions call it.
+/// Returns the tier's name in messages and descriptions, such as "input".
 const char *tierName(int tier);
 /// Returns the pairs of a query and a key that the kind's attention computes.
 inline int64_t visiblePairs(const plan::LayerKind &kind, const Load &load) {

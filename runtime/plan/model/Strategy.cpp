@@ -1,4 +1,4 @@
-//===- Strategy.cpp - Degrees of parallelism and the layer cut ------------===//
+//===- Strategy.cpp - Parses degrees of parallelism and the layer cut -----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

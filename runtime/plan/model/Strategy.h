@@ -1,9 +1,9 @@
-//===- Strategy.h - Degrees of parallelism and the layer cut ----*- C++ -*-===//
+//===- Strategy.h - Parses degrees of parallelism and the layer cut -------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A strategy as text: `name: key=value,...`, several separated by `;`. The name
-// may be missing where one strategy is meant.
+// A strategy as text is `name: key=value,...`; several are separated by `;`.
+// The name may be missing if there is one strategy.
 //
 //     dp, tp, pp   degrees of data, tensor and pipeline parallelism; absent: 1
 //     zero         0, or 1: optimizer state dealt to the replicas (ZeRO-1)
@@ -45,20 +45,20 @@ struct Strategy {
   int ranks() const { return dp * tp * pp; }
 };
 
-/// One strategy; fails with the text, the key and what was expected.
+/// Parses one strategy; an error has the text, the key and what was expected.
 StatusOr<Strategy> parseStrategy(const std::string &text);
-/// Several; every one of them named, no name twice.
+/// Parses several strategies; each must have a name of its own.
 StatusOr<std::vector<Strategy>> parseStrategies(const std::string &text);
-/// One of `known` by its name, or a strategy as text where there is a `=`. A
-/// name that is not there is refused with those that are.
+/// Finds one of `known` by its name, or parses a strategy if the text has a
+/// `=`. An error for an unknown name lists the known ones.
 StatusOr<Strategy> findStrategy(const std::string &nameOrText,
                                 const std::vector<std::string> &known);
-/// Those of `first`, and of `rest` those that have other names.
+/// Returns all of `first`, and those of `rest` with other names.
 std::vector<Strategy> joinStrategies(std::vector<Strategy> first,
                                      const std::vector<Strategy> &rest);
-/// Parses to the same strategy again.
+/// Returns text that parses to the same strategy.
 std::string describeStrategy(const Strategy &strategy);
-/// The same of several, all of them named; of none an empty text.
+/// Returns text of several strategies, which all have names; empty for none.
 std::string describeStrategies(const std::vector<Strategy> &strategies);
 
 } // namespace dyna

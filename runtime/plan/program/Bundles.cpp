@@ -1,4 +1,4 @@
-//===- Bundles.cpp - Samples whose slices share a store of keys -----------===//
+//===- Bundles.cpp - Finds samples whose slices share a key store ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Bundles.h - Samples whose slices share a store of keys ---*- C++ -*-===//
+//===- Bundles.h - Finds samples whose slices share a key store -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -6,10 +6,10 @@
 // then outlive a micro-batch: they lie in a *store*, which each layer has for the
 // samples of a *bundle* (runtime/abi/Abi.h).
 //
-// Two sliced samples are of one bundle if a micro-batch has slices of both. So a
-// micro-batch belongs to one bundle at most, and an instruction needs one store. A
-// bundle is named by its first micro-batch. Its store has a row for each token of its
-// sliced samples. Samples lie there in the order of their first slices.
+// Two sliced samples belong to one bundle if a micro-batch has slices of both.
+// So a micro-batch belongs to at most one bundle, and an instruction needs one
+// store. A bundle is named by its first micro-batch. Its store has a row for
+// each token of its sliced samples, in the order of their first slices.
 //
 // All of this follows from the segments of a plan, so plans do not state it.
 //
@@ -32,13 +32,13 @@ struct BundlePart {
   int64_t rows = 0; ///< rows of the bundle's store
   /// By segment: row of the sample's first token in the store; -1: a whole sample.
   std::vector<int64_t> storeRows;
-  /// Micro-batches with the slices before, and behind, those of this one.
+  /// Micro-batches with the slices before, and after, those of this one.
   std::vector<int> before, behind;
 };
 
 class Bundles {
 public:
-  /// No bundles.
+  /// Makes an object without bundles.
   Bundles() = default;
   /// Finds the bundles of these micro-batches, which must be all of some replicas, in
   /// order. Linear in their segments, beside sorting the slices.

@@ -1,4 +1,4 @@
-//===- Plan.h - The instructions of one mini-batch ---------------*- C++ -*-===//
+//===- Plan.h - Represents the instructions of one mini-batch ---*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- PlanRules.h - Errors that name the rule of the verifier ---*- C++ -*-===//
+//===- PlanRules.h - Names the verifier's rules in errors -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

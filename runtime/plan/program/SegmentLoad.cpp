@@ -1,4 +1,4 @@
-//===- SegmentLoad.cpp - Loads of segments and micro-batches --------------===//
+//===- SegmentLoad.cpp - Computes loads of segments and micro-batches -----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

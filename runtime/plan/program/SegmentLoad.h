@@ -1,4 +1,4 @@
-//===- SegmentLoad.h - Loads of segments and micro-batches ------*- C++ -*-===//
+//===- SegmentLoad.h - Computes loads of segments and micro-batches -------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

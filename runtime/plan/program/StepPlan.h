@@ -1,4 +1,4 @@
-//===- StepPlan.h - The phases of one step -----------------------*- C++ -*-===//
+//===- StepPlan.h - Represents the phases of one step -----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- ExchangeChecker.cpp - Messages and exchanges between ranks ---------===//
+//===- ExchangeChecker.cpp - Verifies exchanges between ranks -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

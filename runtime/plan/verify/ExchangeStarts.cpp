@@ -1,4 +1,4 @@
-//===- ExchangeStarts.cpp - What ranks start together ---------------------===//
+//===- ExchangeStarts.cpp - Lists the exchanges that ranks start together -===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

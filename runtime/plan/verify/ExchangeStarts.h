@@ -1,11 +1,11 @@
-//===- ExchangeStarts.h - What ranks start together -------------*- C++ -*-===//
+//===- ExchangeStarts.h - Lists the exchanges that ranks start together ---===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The messages and exchanges of a plan as each rank comes to them. The proof
-// (P9 to P11, PlanVerifier.h) compares and carries them out; what is put into
-// programs later, the starts of switches, finds places among them where all that
-// take part can be at one time.
+// The messages and exchanges of a plan in the order in which each rank starts
+// them. The verifier compares and simulates them (P9 to P11, PlanVerifier.h).
+// The planner looks for points that all ranks of a switch can reach at one
+// time, and inserts the starts of the switch there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,24 +19,25 @@
 
 namespace dyna {
 
-/// A function that works on a micro-batch.
+/// Returns true for a function that works on a micro-batch.
 bool callsLayer(const plan::Instruction &i);
 
 struct ExchangeStarts {
-  /// Ranks that exchange something in one order: the two ends of a channel, or a
-  /// group. What rank `ranks[i]` starts there is in `sides[i]`.
+  /// Ranks that exchange something in one order: the two ends of a channel, or
+  /// a group. `sides[i]` lists the starts of rank `ranks[i]`.
   struct Wire {
     struct Entry {
       int instruction;
-      /// Whose gradients or rows; -1 for messages, norms and layer functions.
+      /// Parameter whose gradients or rows are exchanged; -1 for messages,
+      /// norms and layer functions.
       int parameter;
     };
     bool isChannel = false;
     std::vector<int> ranks;
     std::vector<std::vector<Entry>> sides;
   };
-  /// What a rank starts, in order: an entry of a wire. The start of a switch,
-  /// which is of two graphs, has no wire (-1) until its step gives it one.
+  /// One start of a rank: an entry of a wire. The start of a switch belongs to
+  /// two graphs. It has no wire (-1) until its step gives it one.
   struct Start {
     int wire, entry, instruction;
     int phase = 0; ///< of a step
@@ -44,34 +45,35 @@ struct ExchangeStarts {
   std::vector<Wire> wires;
   std::vector<std::vector<Start>> starts; ///< by rank
 
-  /// Every program has passed P3 on its own. Linear in what all ranks start, but
-  /// for a logarithm of the groups.
+  /// Collects the starts. Every program must have passed P3. Linear in the
+  /// starts of all ranks, times a logarithm of the groups.
   static ExchangeStarts of(const ExecutableGraph &graph,
                            const plan::Plan &plan);
 };
 
-/// Lets ranks carry out what they start, one thing after another: an entry is
-/// done when all ranks of its wire have come to it. Waits need not be looked at:
-/// what is waited for was started before, and so is done. All wires have entries
-/// of equal number on each of their sides (P9, P10).
+/// Simulates ranks that run their starts one after another. An entry is done
+/// when all ranks of its wire have reached it. Waits need no check: they wait
+/// for earlier starts, which are done. All sides of a wire have the same number
+/// of entries (P9, P10).
 class Rendezvous {
 public:
   /// `starts` must outlive it.
   explicit Rendezvous(const ExchangeStarts &starts);
 
-  /// Of the rank's program, what has been done by now: instructions before it;
-  /// of the last one, where it starts several things, maybe not all (`next`).
+  /// Returns the rank's position: the instructions before it are done. If the
+  /// last one starts several things, some may be left (`next`).
   int position(int rank) const { return position_[rank]; }
-  /// Lets the rank come to that instruction of its program, and others only as
-  /// far as they must for that. False where they wait for each other. Linear, all
-  /// calls together, in what ranks start times the ranks of a wire.
+  /// Advances the rank to that instruction of its program, and others only as
+  /// far as needed. Returns false if they wait for each other. All calls
+  /// together are linear in the starts of ranks, times the ranks of a wire.
   bool advance(int rank, int instruction);
-  /// Lets all ranks come to their ends; a rank that cannot, if there is one.
+  /// Advances all ranks to their ends; returns a rank that cannot get there, if
+  /// any.
   std::optional<int> finish();
 
-  /// What the rank would start next; null at its end.
+  /// Returns the start that the rank would run next; null at its end.
   const ExchangeStarts::Start *next(int rank) const;
-  /// A rank that has not come to where this one stands.
+  /// Returns a rank that has not reached the entry at which this one waits.
   int blocker(int rank) const;
 
 private:

@@ -1,4 +1,4 @@
-//===- MemoryChecker.cpp - Blocks that are alive (P6, P7) -*- C++ -*-===//
+//===- MemoryChecker.cpp - Verifies live blocks (P6, P7) ------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,8 +1,8 @@
-//===- MemoryChecker.h - Blocks that are alive (P6, P7) -*- C++ -*-===//
+//===- MemoryChecker.h - Verifies live blocks (P6, P7) ----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A part of the plan verifier; see PlanVerifier.h.
+// This is a part of the plan verifier; see PlanVerifier.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@
 
 namespace dyna {
 
-/// The blocks of one rank that are alive, by offset.
+/// Follows the live blocks of one rank, by offset.
 class MemoryChecker {
 public:
   MemoryChecker(const ProgramBlocks &blocks, int64_t bytes)

@@ -1,4 +1,4 @@
-//===- OrderChecker.cpp - What follows what on one rank (P3 to P5) --------===//
+//===- OrderChecker.cpp - Verifies the order on one rank (P3 to P5) -------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

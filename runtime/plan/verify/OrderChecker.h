@@ -1,8 +1,8 @@
-//===- OrderChecker.h - What follows what on one rank (P3 to P5) ----------===//
+//===- OrderChecker.h - Verifies the order on one rank (P3 to P5) ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A part of the plan verifier; see PlanVerifier.h.
+// This is a part of the plan verifier; see PlanVerifier.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,12 +21,12 @@ namespace dyna {
 /// stage, and the parameters through reduction, norm and update.
 class OrderChecker {
 public:
-  /// As VerifyOptions has it.
+  /// Options of the same names in VerifyOptions.
   struct Part {
     bool isPhase = false, isSwitched = false;
     UpdateRules updates = {};
   };
-  /// `view` is the rank's, `microBatches` are those of its replica, in order.
+  /// `view` is the rank's. `microBatches` are those of its replica, in order.
   /// Both must outlive the checker.
   static std::unique_ptr<OrderChecker>
   create(const RankView &view, const std::vector<int> &microBatches, Part part);

@@ -1,4 +1,4 @@
-//===- PlanVerifier.cpp - The proof of a plan -----------------------------===//
+//===- PlanVerifier.cpp - Verifies a plan before it runs ------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- SliceOrder.cpp - Order of the slices of samples (P3) ---------------===//
+//===- SliceOrder.cpp - Verifies the order of slices (P3) -----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,10 +1,10 @@
-//===- SliceOrder.h - Order of the slices of samples (P3) -------*- C++ -*-===//
+//===- SliceOrder.h - Verifies the order of slices (P3) ---------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A part of the plan verifier; see PlanVerifier.h. In every layer, slices of a sample
-// run forward in the order of their tokens, and backward in reverse. The stores of their
-// bundle are taken, cleared and freed once.
+// This is a part of the plan verifier; see PlanVerifier.h. In every layer,
+// slices of a sample run forward in the order of their tokens, and backward in
+// reverse. The stores of their bundle are taken, cleared and freed once.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- StepMemory.cpp - What phases have in a rank's region ---------------===//
+//===- StepMemory.cpp - Lists the memory of phases in a rank's region -----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

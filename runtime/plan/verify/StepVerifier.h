@@ -2,36 +2,36 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What must hold of a step with switches (StepPlan.h) beside what holds of the
+// A step with switches (StepPlan.h) must pass these rules beside those for the
 // plan of each phase (PlanVerifier.h):
 //
-// - (P12) every phase is of another graph of the run, the last of home; every
-//   sample of the mini-batch is in one phase; all count the same targets, and all
-//   train or all evaluate; only home gathers and updates;
-// - (P13) every rank that takes part in a bucket starts it once, values in the
-//   phase before the one that they are for (or in the first, if for that), and
-//   gradients in their own, and waits for it once; none is started before what it
-//   passes on has come, nor before what it sends on of its phase; a layer runs
-//   when all buckets that bring its parameters have been waited for; the
-//   gradients of a phase start when those of the phase before have been waited
-//   for: sums are the same in every run;
-// - (P14) gradients leave once all backwards have added to them and they are
-//   reduced, and are back home, in the phase behind at the latest, before home
-//   reduces, measures or applies them; that it does apply them is asked of steps
-//   that are not to leave them (`checkUpdated`).
+// - (P12) Phases. Every phase has another graph of the run, and the last one is
+//   home. Every sample of the mini-batch is in one phase. All phases count the
+//   same targets, and all train or all evaluate. Only home gathers and updates.
+// - (P13) Switches. Every rank that takes part in a bucket starts it once, and
+//   waits for it once. It starts values in the phase before the one that they
+//   are for (the first phase starts its own), and gradients in their own phase.
+//   No bucket starts before the data that it passes on have come, nor before
+//   the data of its phase exist. A layer runs after the waits for all buckets
+//   that bring its parameters. The gradients of a phase start after the wait
+//   for those of the phase before, so that sums are the same in every run.
+// - (P14) Gradients leave after all backwards have added to them and they are
+//   reduced. They are back home, in the next phase at the latest, before home
+//   reduces, measures or applies them. `checkUpdated` also requires that home
+//   applies them, for steps that must not leave them for later.
 //
-// P9 and P10 hold of each phase by itself. P11 is proven of all of them together:
-// a rank starts one thing after another, messages, exchanges and buckets of
-// switches, through all phases, and each ends when all that take part have come
-// to it. So two buckets that pass each other on some ranks are refused, whatever
-// they lie between.
+// P9 and P10 hold for each phase by itself. P11 is verified for all of them
+// together. A rank runs its starts one after another through all phases:
+// messages, exchanges and buckets of switches. Each start ends when all its
+// ranks have reached it. So two buckets that pass each other on some ranks are
+// refused, wherever they are.
 //
-// P6 to P8 hold for what phases have in a rank's region, too, by the table of
-// StepMemory.h: places are stated of what there is, and of nothing else; what is
-// alive at one time lies apart; all of it lies inside.
+// P6 to P8 also hold for the memory of phases in a rank's region, by the table
+// of StepMemory.h. Existing blocks have places, and nothing else has. Blocks
+// that are alive at one time do not overlap, and all lie inside.
 //
-// That each piece comes once, from a rank that has it, was proven when the
-// switch was planned (checkSwitch).
+// The planning of the switch has verified that each piece comes once, from a
+// rank that has it (checkSwitch).
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +45,7 @@
 
 namespace dyna {
 
-/// Where a proof failed: -1 where no one place is to blame.
+/// Place of a failure; -1 if no single place is wrong.
 struct StepPosition {
   int phase = -1;
   PlanPosition at;
@@ -107,7 +107,7 @@ private:
   /// Creates steps without verification. One test uses it to run plans that the
   /// verifier refuses.
   friend struct UnprovenStep;
-  /// `ranks`: nothing: all.
+  /// Verifies the step for these `ranks`; without them, for all.
   static StatusOr<VerifiedStep>
   proveFor(const SwitchTable &switches, plan::StepPlan step,
            const std::optional<std::vector<int>> &ranks,

@@ -103,8 +103,9 @@ public:
   int64_t updatedPlace(int parameter, ParameterPart part) const;
   /// The rows that this rank updates.
   dyna_tensor updatedRows(int parameter, ParameterPart part) const;
-  /// What functions that compute a layer read. Behind the tensors follow the forms of the
-  /// weights, if the layer accepts sparse ones (runtime/abi/Sparse.h).
+  /// Tensors that the functions of a layer read. Behind the tensors follow the
+  /// forms of the weights, if the layer accepts sparse ones
+  /// (runtime/abi/Sparse.h).
   std::vector<dyna_tensor> values(int layer) const;
   std::vector<dyna_tensor> gradients(int layer) const;
   /// Those that this rank updates (or counts in the norm), rows as it does.

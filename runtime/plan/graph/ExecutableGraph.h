@@ -107,9 +107,9 @@ public:
   const std::vector<int> &stagesOf(int parameter) const {
     return stagesOf_[parameter];
   }
-  /// A parameter on several stages is exchanged apart from all others, in a
-  /// group of its own: each stage comes to it in the order of its own layers. A
-  /// frozen one is not exchanged.
+  /// Returns true if several stages use the parameter. It is then exchanged
+  /// separately, in a group of its own, because each stage reaches it in the
+  /// order of its own layers. A frozen parameter is not exchanged.
   bool spansStages(int parameter) const {
     return stagesOf_[parameter].size() > 1 && !model_->isFrozen(parameter);
   }

@@ -71,13 +71,13 @@ Persistent neededFor(plan::Instruction::Op op);
 /// functions read".
 std::string describePersistent(Persistent persistent);
 
-/// Equal parts lie together: all masters, all copies, all gradients, all m, all
-/// v, all masks, of the parameters that the view holds, in each part matrices before
-/// vectors, in the order of the manifest. m, v, masks and masters beside a copy
-/// have only the rows that the view updates. Frozen parameters have only a master, of
-/// the compute type. The first byte is the arena's
-/// `begin`. `rowsAtHome`: of each parameter, -1 unless its values lie elsewhere
-/// (ValuesAtHome.h); empty: none do.
+/// Places the parameters that the view holds. Equal parts lie together: all
+/// masters, all copies, all gradients, all m, all v, all masks. In each part
+/// matrices come before vectors, in the order of the manifest. Moments, masks,
+/// and masters beside a copy have only the rows that the view updates. Frozen
+/// parameters have only a master, of the compute type. The first byte is the
+/// arena's `begin`. The list `rowsAtHome` has an entry per parameter: -1 unless
+/// its values lie elsewhere (ValuesAtHome.h). If it is empty, none do.
 PersistentLayout persistentLayout(const RankView &view,
                                   Persistent persistent = Persistent::Training,
                                   int64_t begin = 0,

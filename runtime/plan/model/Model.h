@@ -116,7 +116,7 @@ public:
   plan::ElementType masterType(int parameter) const {
     return isFrozen(parameter) ? computeType(parameter) : masterType();
   }
-  /// Whether a copy in the compute type lies beside the master.
+  /// Returns true if a copy in the compute type lies beside the master.
   bool hasCopy(int parameter) const {
     return computeType(parameter) != masterType(parameter);
   }

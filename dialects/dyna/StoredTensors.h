@@ -17,8 +17,9 @@ StoredAttr storedOf(ParameterOp parameter);
 SmallVector<ParameterOp> parametersOf(ModelOp model,
                                       SymbolTableCollection &symbols);
 
-/// Fails at the first parameter that is stored where another one is, or whose tensor
-/// lacks a part or has parts that do not fit each other. Takes O(n log n) steps for n parameters.
+/// Fails at the first parameter that is stored where another one is. Also fails if a tensor
+/// lacks a part, or has parts that do not fit each other. Takes O(n log n) steps for n
+/// parameters.
 LogicalResult checkStored(ModelOp model, SymbolTableCollection &symbols);
 
 } // namespace mlir::dyna

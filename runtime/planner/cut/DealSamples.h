@@ -10,10 +10,10 @@
 
 namespace dyna {
 
-/// The samples of each replica, ascending. Longest first, each sample goes to
-/// the replica with the least work so far (Graham's LPT: at most 4/3 of the
-/// optimum); work is tokens plus `tokensPerPair` for every pair of them that
-/// attention looks at. O(n log n + replicas), deterministic.
+/// Returns the samples of each replica, ascending. Longest first, each sample
+/// goes to the replica with the least work so far (Graham's LPT: at most 4/3 of
+/// the optimum). Work is tokens, plus `tokensPerPair` for every pair of tokens
+/// in attention. O(n log n + replicas), deterministic.
 std::vector<std::vector<int64_t>>
 dealSamples(const std::vector<int64_t> &lengths, int replicas,
             double tokensPerPair);

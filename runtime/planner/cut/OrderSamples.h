@@ -2,10 +2,11 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// DynaPipe (EuroSys'24), section 4: samples that stand side by side share a
-// padded micro-batch, so neighbours should be alike. One length sorts. Pairs of
-// lengths (encoder, decoder) are sorted by the first and then the second, or
-// are points in the plane that a travelling salesman visits without returning.
+// DynaPipe (EuroSys'24), section 4. Neighbouring samples share a padded
+// micro-batch, so they should be alike. Samples with one length are sorted.
+// Pairs of lengths (encoder, decoder) are sorted by the first and then the
+// second length. Or they are points in the plane, which a travelling salesman
+// visits without returning.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,16 +39,19 @@ enum class SampleOrder {
   ShortestStep,
 };
 
-/// A permutation of the samples, deterministic; equal ones in their order.
+/// Returns a permutation of the samples. Deterministic; equal samples keep
+/// their order.
 ///
-/// Distances are |tokens| + |decoder tokens| apart: the padding that one sample
-/// makes the other carry (the paper names no distance and leaves the way to a
-/// solver). A heuristic: the order by length and one along a space-filling curve
-/// are improved by reversing and moving pieces within a window of positions
-/// until nothing helps or a number of rounds has passed, and the better one is
-/// taken; so it is never worse than the order by length. O(n log n) to sort,
-/// O(n) with a constant of some 10^4 to improve; where all samples have the same
-/// decoder length, sorting alone is the optimum.
+/// The distance of two samples is the sum of the differences of their lengths.
+/// It is the padding that one sample adds to the other. (The paper names no
+/// distance, and leaves the way to a solver.)
+///
+/// This is a heuristic. It starts from the order by length and from one along a
+/// space-filling curve. Both are improved by reversing and moving pieces within
+/// a window of positions, until nothing helps or a number of rounds has passed.
+/// The better one is returned, so the result is never worse than the order by
+/// length. O(n log n) to sort, O(n) with a constant of some 10^4 to improve. If
+/// all samples have the same decoder length, sorting alone is the optimum.
 std::vector<int64_t> orderSamples(const std::vector<SampleLength> &lengths,
                                   SampleOrder order);
 

@@ -21,19 +21,22 @@ struct RaggedCosts {
   std::function<int64_t(const Load &)> bytes;
 };
 
-/// Ragged micro-batches with a small (stages - 1) * max t + sum t / replicas,
-/// the objective of `partitionMicroBatches`, with its `t`, limits and failures:
-/// the paper has padded micro-batches only. Few of them cost little to start,
-/// many fill and drain a pipeline sooner: their number is searched, from what
-/// first fit needs upwards in steps of an eighth, and then around the best, and
-/// for each number samples are dealt, those with most seconds first, to the
-/// micro-batch with least that has room. In the best, samples then leave the
-/// micro-batch with most seconds, or change places, while the objective falls.
+/// Packs ragged micro-batches with a small (stages - 1) * max t + sum t /
+/// replicas. The objective, its `t`, limits and failures are those of
+/// `partitionMicroBatches`. (The paper has padded micro-batches only.)
 ///
-/// A heuristic (already the smallest max of two bins is NP-hard); how near it
-/// comes is in docs/planner.md. Order as of `packMicroBatches`. Deterministic.
-/// O(n log bins) for each of some 5 to 60 numbers tried (`tried` counts them),
-/// O(n bins log bins) where memory is so short that most bins are full.
+/// Few micro-batches cost little to start; many fill and drain a pipeline
+/// sooner. So the number is searched: upwards from what first fit needs, in
+/// steps of an eighth, and then around the best. For each number, samples with
+/// most seconds come first. Each goes to the micro-batch with least seconds
+/// that has room. In the best result, samples then leave the micro-batch with
+/// most seconds, or change places, while the objective falls.
+///
+/// This is a heuristic, since the smallest max of two bins is already NP-hard.
+/// docs/planner.md has its distance from the optimum. The order is that of
+/// `packMicroBatches`. Deterministic. O(n log bins) for each of some 5 to 60
+/// numbers tried (`tried` counts them). O(n bins log bins) if memory is so
+/// short that most bins are full.
 StatusOr<MicroBatchPartition>
 packForPipeline(const std::vector<int64_t> &lengths, const RaggedCosts &costs,
                 const PartitionOptions &options);

@@ -20,11 +20,12 @@ struct PackOptions {
   double tokensPerPair = 1.0 / 1024;
 };
 
-/// Puts the samples into ragged micro-batches: as few as first-fit decreasing
-/// needs (at most 11/9 of the optimum and one more), with balanced work (tokens
-/// and attention pairs) where that many bins can be filled evenly. Samples keep
-/// their order within a bin, bins are ordered by their first sample. O(n log n
-/// + n * bins), deterministic. Empty samples need no bin of their own.
+/// Packs the samples into ragged micro-batches. There are as few as first-fit
+/// decreasing needs (at most 11/9 of the optimum and one more). Their work
+/// (tokens and attention pairs) is balanced if that many bins can be filled
+/// evenly. Samples keep their order within a bin; bins are ordered by their
+/// first sample. O(n log n + n * bins), deterministic. Empty samples need no
+/// bin of their own.
 StatusOr<std::vector<std::vector<int64_t>>>
 packMicroBatches(const std::vector<int64_t> &lengths,
                  const PackOptions &options);

@@ -3,29 +3,30 @@
 //===----------------------------------------------------------------------===//
 //
 // DynaPipe (EuroSys'24), section 4. Samples stand in an order (OrderSamples.h)
-// and are cut into runs; each run is a micro-batch in which every sample is
-// padded to the longest. Of all cuts within the limits of memory the one with
-// the smallest
+// and are cut into runs. Each run is a micro-batch in which every sample is
+// padded to the longest. Of all cuts within the memory limits, this finds the
+// one with the smallest
 //
 //     (stages - 1) * max t + sum t / replicas                            [s]
 //
-// is found: the time in which a pipeline fills and drains, and the share of a
+// These are the time in which a pipeline fills and drains, and the share of a
 // replica in the work.
 //
 //     order    5   9 | 40  42  60 | 300        three micro-batches of 2x9, 3x60
 //                                              and 1x300 tokens
 //
-// `t` is what the *slowest stage* takes for the micro-batch, forward, backward
-// and what it computes again, in both terms. With equal stages, which the paper
-// has in mind, that is its `t`. With unequal ones both terms are bounds from
-// above, and tight where they matter: a steady pipeline moves at the pace of
-// its slowest stage (the sum over micro-batches is that stage's work exactly if
-// the same stage is the slowest for all of them), and a micro-batch passes the
-// stages-1 others in at most as many times t. The sum over all stages or their
-// mean would let a cut hide a slow stage behind fast ones.
+// `t` is the time of the *slowest stage* for the micro-batch, in both terms:
+// forward, backward and recomputation. With equal stages, which the paper
+// assumes, this is its `t`. With unequal stages both terms are upper bounds.
+// They are tight in the important cases. A steady pipeline moves at the pace of
+// its slowest stage; the bound is exact if the same stage is the slowest for
+// all micro-batches. A micro-batch passes the other stages-1 stages in at most
+// stages-1 times t. The sum over all stages, or their mean, would let a cut
+// hide a slow stage behind fast ones.
 //
-// How: F(T) is the smallest sum of all cuts with t <= T. The paper's dynamic program
-// over the ends of runs finds it. F never rises with T. So the program of a bound B
+// Method. F(T) is the smallest sum of all cuts with t <= T. The paper's dynamic
+// program over the ends of runs finds it. F never rises with T. So the program
+// of a bound B
 // also rules out bounds below B: no cut whose largest t is from
 //
 //     (best - F(B) / replicas) / (stages - 1)
@@ -62,8 +63,9 @@ namespace dyna {
 
 struct PartitionOptions {
   int stages = 1;
-  /// Take equal shares of the work, as far as the objective knows: nothing in it
-  /// asks for as many micro-batches, which with one stage the limits have to do.
+  /// Replicas that share the work equally in the objective. The objective does
+  /// not require as many micro-batches as replicas; with one stage the limits
+  /// must ensure it.
   int replicas = 1;
   /// Bytes of a micro-batch of two samples or more: the share of the limit that
   /// the schedule leaves to one (1/stages under 1F1B; section 4).
@@ -71,12 +73,12 @@ struct PartitionOptions {
   /// Bytes of any micro-batch. A sample above the share, but not above this, is
   /// a micro-batch of its own; the share of all others stays what it is.
   int64_t limitBytes = std::numeric_limits<int64_t>::max();
-  /// Of ragged micro-batches (`packForPipeline`): they come in multiples of it,
-  /// as far as there are samples, so that as many replicas share them evenly.
+  /// For ragged micro-batches (`packForPipeline`): their number is a multiple
+  /// of this, if there are enough samples. So the replicas share them evenly.
   int multipleOf = 1;
 };
 
-/// That all three numbers are positive.
+/// Checks that all three numbers are positive.
 Status checkPipeline(const PartitionOptions &options);
 
 struct MicroBatchPartition {

@@ -13,18 +13,20 @@
 
 namespace dyna {
 
-/// By the rule of `options.batching`, for training or for losses alone. Where
-/// the rule takes shares of what a micro-batch may have (bytes of a stage where a
-/// training step's memory is limited, else tokens), several are tried, from
-/// all of it down (DynaPipe, section 4: 1 to 1 / the number of micro-batches),
-/// and the cut with which the slowest replica is done first is taken. Its time
-/// is that of the schedule, without a search for the best order where the
-/// schedule has one, in each rank's memory. However short, no replica is left
-/// without a micro-batch while another has two or more samples.
+/// Cuts a mini-batch by the rule of `options.batching`, for training or for
+/// losses alone.
 ///
-/// Fails where a sample has more tokens than one may, or alone keeps more bytes
-/// than there are (ResourceExhausted), naming it, and where the rule pads but
-/// attention is not causal, so that real tokens would look at padding. O(shares *
+/// Some rules use a share of a micro-batch's limit. The limit is bytes of a
+/// stage if a training step's memory is limited, else tokens. Then several
+/// shares are tried, from the whole downwards (DynaPipe, section 4: 1 to 1 /
+/// the number of micro-batches). The cut whose slowest replica ends first is
+/// returned. The schedule gives its time, in each rank's memory, without the
+/// schedule's search for the best order. No replica is left without a
+/// micro-batch while another has two or more samples.
+///
+/// Fails, and names the sample, if a sample has too many tokens, or alone keeps
+/// more bytes than there are (ResourceExhausted). Fails if the rule pads but
+/// attention is not causal, because real tokens would see padding. O(shares *
 /// (the rule's + micro-batches * stages)), with 1 to about 12 shares.
 StatusOr<std::vector<plan::MicroBatch>>
 cutMiniBatch(const ExecutableGraph &graph, const CostModel &costs,
@@ -42,7 +44,8 @@ std::vector<std::vector<int64_t>>
 joinedSamples(const Model &model, const std::vector<int64_t> &lengths,
               const PlanOptions &options);
 
-/// What is planned then: tokens of each row, or the lengths as they are.
+/// Returns the lengths that are planned then: tokens of each row, or the given
+/// lengths.
 std::vector<int64_t> joinedLengths(const Model &model,
                                    const std::vector<int64_t> &lengths,
                                    const PlanOptions &options);

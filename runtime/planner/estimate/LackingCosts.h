@@ -31,14 +31,14 @@ struct AskedCosts {
 std::vector<RecomputeModes> possibleModes(const RecomputeModes &recompute,
                                           bool anyMode);
 
-/// Of these functions those that nobody measured, in the order of layers, as people
-/// read them: "block tp=1 BACKWARD", or "block tp=2" for a kind that no function was
-/// measured of at this tensor degree.
+/// Returns the functions among these that were not measured, in the order of
+/// layers, as text for people: "block tp=1 BACKWARD". The text is "block tp=2"
+/// for a kind without any measured function at this tensor degree.
 std::vector<std::string> lackingCosts(const CostModel &costs,
                                       const Strategy &strategy,
                                       const AskedCosts &asked);
 
-/// Whether something was measured at the strategy's tensor degree.
+/// Returns true if something was measured at the strategy's tensor degree.
 bool hasCostsOfDegree(const CostModel &costs, const Strategy &strategy);
 
 /// "a", "a and b", "a, b and c".
@@ -47,9 +47,9 @@ std::string joinNames(const std::vector<std::string> &names);
 /// "estimated from flops and bytes of device 'host'"
 std::string describeEstimate(const CostModel &costs);
 
-/// A line for people where a file of measurements lacks some of what is asked for;
-/// but not what is in `said`, of which they know. Empty without such a file: a device
-/// that is described is there to estimate by.
+/// Returns a line for people if a file of measurements lacks some of these
+/// functions. Leaves out what is in `said`, which they know. Empty without such
+/// a file: a described device exists to estimate by.
 std::string describeLacking(const CostModel &costs, const Strategy &strategy,
                             const AskedCosts &asked,
                             const std::vector<std::string> &said = {});

@@ -2,26 +2,26 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Which strategy samples should have is asked hundreds of times for each step, and
-// millions of times when strategies are searched: far too often to make plans. So a
-// phase (the micro-batches of one graph in a step) is estimated from sums over its
-// samples. Of `n` equal micro-batches on `d` replicas, with `t` the seconds of one
-// on the slowest stage, and `path` those on all stages and between them,
+// Choosing the strategy of samples needs hundreds of estimates per step, and a
+// search of strategies needs millions. That is far too many for plans. So a
+// phase (the micro-batches of one graph in a step) is estimated from sums over
+// its samples. There are `n` equal micro-batches on `d` replicas. `t` is the
+// seconds of one on the slowest stage. `path` is its seconds on all stages and
+// between them. The estimate is
 //
 //     max(n t / d + path - t, path of the longest sample) + reduction
 //
-// which are the bounds of PipelineBounds.h for micro-batches that are equal but for
-// the longest sample; `n` is whatever makes this least, among numbers that keep
-// micro-batches within the options' tokens and memory. Slices of tokens are micro-batches
-// too, of which a long sample has several on one replica. With `w` seconds of the longest
-// sample's slices on the slowest stage,
+// These are the bounds of PipelineBounds.h, for micro-batches that are equal
+// except for the longest sample. `n` minimizes the estimate, among numbers that
+// keep micro-batches within the options' tokens and memory. Slices of tokens
+// are micro-batches too, and a long sample has several on one replica. With `w`
+// seconds of the longest sample's slices on the slowest stage,
 //
 //     max(n t / d, w) + path - t + reduction
 //
-// `reduction` is what of the
-// gradients' exchange the last backward does not hide. Padding, uneven packing
-// and how a schedule fills its gaps are left out: beside plans as they are played,
-// docs/planner.md says how far off that is.
+// `reduction` is the part of the gradients' exchange that the last backward
+// does not hide. Padding, uneven packing, and the gaps that a schedule fills
+// are left out. docs/planner.md compares the estimate with simulated plans.
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,8 +68,8 @@ struct PhaseLengths {
 
 class PhaseEstimate {
 public:
-  /// Of training steps planned with `options`, for samples of at most
-  /// `options.mostTokens()` tokens. O(layers + log^2 tokens) costs.
+  /// Prepares estimates of training steps planned with `options`, for samples
+  /// of at most `options.mostTokens()` tokens. O(layers + log^2 tokens) costs.
   PhaseEstimate(const ExecutableGraph &graph, const CostModel &costs,
                 const PlanOptions &options);
   /// With tables of the same degrees and options, for graphs that differ in how
@@ -89,7 +89,8 @@ public:
                  double inFlight = 0, int64_t heldTokens = 0) const;
   /// Returns true if there may be slices.
   bool slices() const { return slices_.any(); }
-  /// Of the update behind the last phase, for the graph that makes it.
+  /// Returns the seconds of the update after the last phase, for the graph that
+  /// runs it.
   double updateSeconds() const { return updateSeconds_; }
   /// With ZeRO, until each rank has the rows that others updated.
   double gatherSeconds() const { return gatherSeconds_; }

@@ -13,8 +13,9 @@
 
 namespace dyna {
 
-/// The functions of a layer that a micro-batch passes in a training step: forward, then
-/// what belongs to backward, with what `wished` makes it compute again.
+/// Returns the functions of a layer that a micro-batch passes in a training
+/// step. Forward comes first, then those of backward, with the recomputation of
+/// `wished`.
 std::vector<cost::Direction> trainingPasses(const plan::LayerKind &kind,
                                             plan::Recompute wished, bool split);
 

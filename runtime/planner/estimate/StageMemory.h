@@ -17,9 +17,9 @@ void holdBlocks(PipelineProblem &problem, const ExecutableGraph &graph,
                 const plan::Plan &plan, const std::vector<int> &microBatches,
                 const PlanChoice &choice);
 
-/// Fills in the limits of a replica's stages: the least of the dynamic limits of
-/// their ranks, less the bytes in `beside` of each rank; and how many
-/// micro-batches they may hold.
+/// Fills in the limits of a replica's stages: the smallest dynamic limit of a
+/// stage's ranks, less each rank's bytes in `beside`. Also fills in the number
+/// of micro-batches that they may hold.
 void limitStages(PipelineProblem &problem, const ExecutableGraph &graph,
                  int replica, const PlanChoice &choice,
                  const std::vector<int64_t> &beside);

@@ -10,10 +10,11 @@
 // costs that fall (PartitionMicroBatches.h). So a value of the table is at least the
 // values for fewer queries and for fewer keys.
 //
-// If costs of slices were measured (runtime/cost/CostCurve.h), a load with context is
-// multiplied by a factor from a second table, over the tokens and the context of a slice:
-// the cost model's seconds of the slice, divided by its seconds of whole samples with as
-// many queries and visible pairs.
+// If costs of slices were measured (runtime/cost/CostCurve.h), a load with
+// context is multiplied by a factor. It comes from a second table, over the
+// tokens and the context of a slice. The factor is the cost model's seconds of
+// the slice, divided by its seconds of whole samples with as many queries and
+// visible pairs.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,11 +2,11 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A search asks for a thousand pairs of graphs in the time in which one switch is
-// planned. So a switch is estimated by what crosses each cut: bytes that a node lacks
-// over the network ports of its ranks, and bytes that a rank lacks over its own.
-// Parameters that lie alike are a class, and classes are cut into lots as for a plan
-// (switches/Lots.h).
+// A search needs estimates of a thousand pairs of graphs in the time in which
+// one switch is planned. So the estimate counts the bytes that cross each cut.
+// These are bytes that a node lacks, over the network ports of its ranks, and
+// bytes that a rank lacks, over its own port. Parameters that lie alike are a
+// class, and classes are cut into lots as for a plan (switches/Lots.h).
 //
 // What goes to one of several ranks (gradients) stays with one that has it, or goes
 // to all of them evenly. Ports are full duplex; network and node work at once.

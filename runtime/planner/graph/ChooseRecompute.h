@@ -2,12 +2,12 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Computing again costs time, and what it frees lets a stage run ahead: which is
-// better differs from stage to stage (the first ones hold the most micro-batches)
-// and from micro-batch to micro-batch (attention of long samples costs the most
-// to compute again for each byte that it frees). DynaPipe (EuroSys'24, section 7)
-// tries the three modes for a whole mini-batch; here each stage has a mode for
-// each micro-batch.
+// Recomputation costs time, and the memory that it frees lets a stage run
+// ahead. The better choice differs from stage to stage, since the first stages
+// hold the most micro-batches. It also differs between micro-batches: attention
+// of long samples costs the most time per freed byte. DynaPipe (EuroSys'24,
+// section 7) tries the three modes for a whole mini-batch. Here each stage has
+// a mode for each micro-batch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,24 +27,26 @@ namespace dyna {
 /// Modes by stage and micro-batch of a replica.
 using StageModes = std::vector<std::vector<plan::Recompute>>;
 
-/// What stages take with all micro-batches in each mode, for `plan::Recompute`
-/// as index. All have the same numbers of stages and micro-batches, and the
-/// limits of the first count.
+/// Problems of the stages with all micro-batches in one mode, with
+/// `plan::Recompute` as index. All have the same numbers of stages and
+/// micro-batches, and the limits of the first count.
 using ModeProblems = std::array<PipelineProblem, 3>;
 
-/// What they take with these modes.
+/// Returns the problem of the stages with these modes.
 PipelineProblem mixModes(const ModeProblems &problems, const StageModes &modes);
 
-/// Modes of a short makespan. From each of the three that are the same
-/// everywhere and fit, stages change, one by one, the mode of the micro-batches
-/// that free the most bytes for a second (or take the fewest bytes for one that
-/// is saved): of all, half, a quarter ... of them, or else of a single one, as long
-/// as the makespan falls. Fails (ResourceExhausted) where nothing fits.
-/// Deterministic. Each makespan is O(stages * micro-batches); a search looks at
-/// half a million items. How near it comes to the best is in docs/planner.md.
+/// Searches modes with a short makespan. It starts from each uniform mode that
+/// fits. Stages then change the modes of micro-batches, one stage at a time.
+/// Micro-batches that free the most bytes per second come first, or those that
+/// take the fewest bytes per saved second. A change has all, half, a quarter
+/// ... of them, or a single one, as long as the makespan falls.
 ///
-/// With a `start`, such as what was found for other limits, only from there, if it
-/// fits; else as without one.
+/// With a `start`, such as modes found for other limits, the search starts only
+/// from there, if it fits.
+///
+/// Fails (ResourceExhausted) if nothing fits. Deterministic. Each makespan is
+/// O(stages * micro-batches); a search simulates half a million items.
+/// docs/planner.md has the distance from the optimum.
 struct ChosenModes {
   StageModes modes;
   double makespan = 0;

@@ -2,14 +2,15 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Layers in order are cut into as many stages, none of them empty, so that the largest
-// sum of costs is as small as possible, within the memory of each stage.
+// Layers in order are cut into a given number of stages, none of them empty.
+// The largest sum of costs is as small as possible, within the memory of each
+// stage.
 //
-// Costs are seconds, or parameters (DynPipe, appendix B.3, has both). The smallest limit
-// of a sum under which a cut exists is found by bisection over all numbers: a cut exists
-// if stages that take as many layers as they may come to the last one. Of the cuts within
-// that limit a table finds the one with the least sum of squared sums. It has entries
-// only for layers at which a stage can begin.
+// Costs are seconds, or parameters (DynPipe, appendix B.3, has both). Bisection
+// over all numbers finds the smallest limit of a sum under which a cut exists.
+// A cut exists if stages with as many layers as the limit allows reach the last
+// layer. Of the cuts within that limit a table finds the one with the least sum
+// of squared sums. It has entries only for layers at which a stage can begin.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,16 +24,17 @@
 
 namespace dyna {
 
-/// Returns how many of the layers, in order, each of `stages` stages gets. Of the cuts
-/// with the smallest largest sum it is that of the least sum of squared sums, as every
-/// stage that takes long delays the step's first and last micro-batches; of equal ones,
-/// that in which earlier stages have the most layers (in eight stages of a GPT of 6.7 B,
-/// 5+5+4+4+4+4+4+4 is 8 % faster than 5+4+4+4+4+4+5+4). Costs are finite and not
-/// negative, and there are at least as many layers as stages. Exact, but for rounding of
-/// sums.
+/// Returns the number of layers, in order, of each of `stages` stages. Among
+/// the cuts with the smallest largest sum it has the least sum of squared sums.
+/// Every slow stage delays the step's first and last micro-batches. Among equal
+/// ones earlier stages have the most layers: in eight stages of a GPT of 6.7 B,
+/// 5+5+4+4+4+4+4+4 is 8 % faster than 5+4+4+4+4+4+5+4. Costs are finite and not
+/// negative, and there are at least as many layers as stages. Exact, except for
+/// rounding of sums.
 ///
-/// O(64 n + b t) for n layers, if a stage can begin at b layers, summed over stages, and
-/// has at most t layers. b is small where stages are even: the limit leaves little room.
+/// O(64 n + b t) for n layers, if a stage can begin at b layers, summed over
+/// stages, and has at most t layers. For even stages b is small, because the
+/// limit leaves little room.
 std::vector<int> partitionLayers(const std::vector<double> &costs, int stages);
 
 /// Returns the sum of costs of each stage of a cut.

@@ -14,22 +14,25 @@
 
 namespace dyna {
 
-/// Returns a cut where it is open which of several costs the layers will have. Each of
-/// the costs has a best cut. One of these cuts is the least far, for the costs that suit
-/// it least, from the best one. The first cut that is at most `mostWorseCut` times as far
-/// is taken, so costs come in the order in which they are likely. A few percent more in a
-/// stage can matter less than where that stage stands: with 5+4+4+4+4+4+4+5, even but for
-/// 0.4 %, steps of a GPT of 6.7 B take 9 % longer.
+/// Returns a cut if it is unknown which of several costs the layers will have.
+/// Each of the costs has a best cut. A cut's regret is its largest distance
+/// from the best cut, over all costs. The smallest regret of these cuts is the
+/// reference. The first cut with a regret of at most `mostWorseCut` times the
+/// reference is returned, so costs come in the order of their likelihood.
+///
+/// A few percent more in a stage can matter less than the position of that
+/// stage. With 5+4+4+4+4+4+4+5, even except for 0.4 %, steps of a GPT of 6.7 B
+/// take 9 % longer.
 std::vector<int>
 partitionLayersForAny(const std::vector<std::vector<double>> &costs,
                       int stages);
 constexpr double mostWorseCut = 1.08;
 
-/// What a layer takes of one micro-batch in a training step: forward, backward,
-/// and what has to be computed again in between. Updates are not counted: they
-/// come once per step, not once per micro-batch. The micro-batch has 4096
-/// tokens in samples of 1024 (of less, where the model has fewer positions),
-/// whatever a run makes of its data: so that every tool finds the same cut.
+/// Returns the seconds of each layer for one micro-batch in a training step:
+/// forward, backward, and the recomputation between. Updates are not counted,
+/// because they come once per step. The micro-batch has 4096 tokens in samples
+/// of 1024 (or the model's positions, if fewer), whatever the data of a run. So
+/// every tool finds the same cut.
 std::vector<double> layerCosts(const CostModel &costs, const Strategy &strategy,
                                const RecomputeModes &recompute);
 

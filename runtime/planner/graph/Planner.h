@@ -29,7 +29,7 @@
 
 namespace dyna {
 
-/// What the costs expect of the pipeline of one replica.
+/// Expectations of the costs for the pipeline of one replica.
 struct ExpectedPipeline {
   PipelineProblem problem;
   PipelineSchedule schedule;
@@ -57,14 +57,14 @@ public:
   /// PlanCandidates.h).
   StatusOr<double> estimateStep(const std::vector<int64_t> &lengths,
                                 const PlanOptions &options) const;
-  /// The same for EVALUATE: losses only, never padded, which is for comparing
+  /// Plans EVALUATE in the same way: losses only, never padded, to compare
   /// steps.
   StatusOr<plan::Plan> evaluation(const std::vector<int64_t> &lengths,
                                   int64_t targetTokens,
                                   const PlanOptions &options) const;
-  // What these two consist of, for who looks at what is between, or changes it: a
-  // plan from `cut`, passed through `schedule` and `orderCommunication` with the
-  // same options, is theirs byte for byte.
+  // The steps of these two functions, for callers that read or change what is
+  // between. A plan from `cut`, passed through `schedule` and
+  // `orderCommunication` with the same options, equals theirs byte for byte.
 
   /// Micro-batches, and no programs.
   StatusOr<plan::Plan> cut(const std::vector<int64_t> &lengths,

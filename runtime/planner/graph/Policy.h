@@ -27,9 +27,9 @@ namespace dyna {
 struct Policy {
   Strategy strategy; ///< with the layers of its stages
   PlanOptions options;
-  /// Of one replica in one step, if all are full.
+  /// Micro-batches of one replica in one step, if all are full.
   int64_t microBatches = 1;
-  /// What was chosen, and what is not used: for people.
+  /// Choices that were made and options that are not used, for people.
   std::vector<std::string> notes;
 };
 
@@ -47,18 +47,19 @@ Status takeWords(const std::string &words, PlanRequest &request);
 void setInFlight(PlanOptions &options, int64_t wished, int stages,
                  int64_t microBatches, std::vector<std::string> &notes);
 
-/// Fails where what is asked for does not exist, or does not fit the model or
-/// itself; `costs` is that of the model.
+/// Chooses a policy for a request. Fails if the request names something
+/// unknown, or contradicts the model or itself. `costs` belongs to the model.
+/// Defaults:
 ///
-/// Micro-batches, unless their size is given, have 4096 tokens, which keep
-/// matrix products busy (more only cost memory); in a pipeline they are smaller,
-/// so that there are four for each stage, but never smaller than the model's
-/// longest sample. Samples may have as many tokens as the model has positions,
-/// or the longest one; what memory leaves of that is for the caller to say. One
-/// stage works in windows of `inFlight` micro-batches. If the request leaves slices
-/// open, they are `auto` under a schedule that goes by costs, and else `none`. They
-/// are `none`, too, if the model or its micro-batches cannot be sliced, or if costs
-/// know no device but the built-in one.
+/// - Micro-batches have 4096 tokens, which keep matrix products busy; more
+///   would only cost memory. In a pipeline they are smaller, so that there are
+///   four for each stage, but never smaller than the model's longest sample.
+/// - Samples may have as many tokens as the model has positions, or as the
+///   longest one. The caller applies the memory limit.
+/// - One stage works in windows of `inFlight` micro-batches.
+/// - Slices are `auto` under a schedule that follows costs, else `none`. They
+///   are `none`, too, if the model or its micro-batches cannot be sliced, or if
+///   costs know no device but the built-in one.
 StatusOr<Policy> choosePolicy(const CostModel &costs, PlanRequest request);
 
 } // namespace dyna

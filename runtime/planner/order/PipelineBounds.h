@@ -15,16 +15,17 @@
 namespace dyna {
 
 struct PipelineBounds {
-  /// Of the stage, and of those of its micro-batches with the longest ways to it
-  /// and back, where it is largest: the earliest arrival of any input, all their
-  /// work, and the shortest way to the end after the last item.
+  /// Bound from the work of a stage. It is the earliest arrival of any input,
+  /// plus the work of some micro-batches, plus the shortest way to the end
+  /// after the last item. The stage and its micro-batches, those with the
+  /// longest ways, are chosen so that the bound is largest.
   double load = 0;
   /// The longest way of any micro-batch, down, up, and with its transfers.
   double path = 0;
-  /// Where memory is limited: every micro-batch holds its bytes for as long as it
-  /// takes to come back, so that bytes times seconds fit limit times makespan.
+  /// Bound from limited memory. Every micro-batch holds its bytes until it
+  /// comes back, so bytes times seconds must fit into limit times makespan.
   double memory = 0;
-  /// What each stage has to have at least: its largest micro-batch alone.
+  /// Bytes that each stage must have at least: its largest micro-batch alone.
   std::vector<int64_t> bytes;
 
   double seconds() const { return std::max({load, path, memory}); }

@@ -15,10 +15,10 @@
 
 namespace dyna {
 
-/// What items take. Costs come from files: functions that take nothing, or a
-/// billion times what others take. Everything that follows relies on times that
-/// grow from each item to the next, so what is far below the longest item or
-/// message counts as a billionth of it, and far above any clock as that.
+/// Seconds of items. Costs come from files, and functions may take no time, or
+/// a billion times that of others. Later code needs times that grow from each
+/// item to the next. So times far below the longest item or message count as a
+/// billionth of it, and times far above any clock are limited.
 class ItemSeconds {
 public:
   explicit ItemSeconds(const PipelineProblem &problem);

@@ -19,8 +19,8 @@
 namespace dyna {
 
 struct PlayedPipeline {
-  /// Of the stages' first ranks. No memory and no limits; a message takes as
-  /// long as the shortest one.
+  /// Problem of the stages' first ranks, without memory and limits. A message
+  /// takes as long as the shortest one.
   PipelineProblem problem;
   /// An item lasts from its first instruction to its last, waits within included.
   StageOrders orders;

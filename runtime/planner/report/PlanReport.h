@@ -2,19 +2,22 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The time of a plan as runtime/sim plays it, and where it goes. Of the makespan
-// of a step, a stage is busy in layer functions for some of it; the rest is
+// The simulated time of a plan (runtime/sim), and its parts. In the makespan of
+// a step, a stage is busy in layer functions for some time. The rest is
 //
-//     imbalance   what the busiest stage has more to do than this one
-//     bubble      what even the busiest stage waits: for the pipeline to fill
-//                 and drain, for messages, reductions and other replicas
+//     imbalance   work that the busiest stage has more than this one
+//     bubble      time for which even the busiest stage waits: for the pipeline
+//                 to fill and drain, for messages, reductions, other replicas
 //
-// so that the bubble is the same for all stages. What of it comes when all
-// micro-batches are done is for gradients, norms and rows of parameters that ranks
-// exchange around the update, and is told apart: no schedule helps there. A step
-// cannot take less than the busiest rank is busy: that is the bound beside its
-// time. Nor less than what no order of its micro-batches can do better
-// (PipelineBounds.h) and, behind that, the sum of norms and the longest update.
+// So the bubble is the same for all stages. A part of it comes when all
+// micro-batches are done: ranks exchange gradients, norms and rows of
+// parameters around the update. That part is reported separately, because no
+// schedule can shorten it.
+//
+// The report has two lower bounds beside the time. A step cannot be shorter
+// than the work of the busiest rank. It cannot be shorter than what the best
+// order of its micro-batches needs (PipelineBounds.h), followed by the sum of
+// norms and the longest update.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +37,7 @@
 
 namespace dyna {
 
-/// Of one step, or of several one after another.
+/// Report of one step, or of several steps in sequence.
 struct PlanReport {
   struct Stage {
     double busy = 0;       ///< seconds of its busiest rank in functions
@@ -68,8 +71,8 @@ struct PlanReport {
   std::vector<ReportedCut> cuts;
   /// None of a step of several graphs, each of which has its own.
   std::vector<Stage> stages;
-  /// Of such a step: each phase, by its strategy; of several steps, those of one
-  /// strategy added up. Seconds of phases may overlap.
+  /// Reports of the phases of such a step, by strategy. For several steps,
+  /// those of one strategy are added up. Seconds of phases may overlap.
   std::vector<std::pair<std::string, PlanReport>> phases;
   /// Seconds in instructions of switches, of the rank that is longest in them. For a
   /// phase these are the switches of its values and gradients.
@@ -86,14 +89,15 @@ struct PlanReport {
   double tokensPerSecond() const {
     return seconds > 0 ? static_cast<double>(tokens) / seconds : 0;
   }
-  /// Of the rank that takes the most.
+  /// Returns the peak of the rank with the most bytes.
   int64_t peakBytes() const;
   /// Parts of the makespan.
   double imbalance(int stage) const;
   double bubble() const;
-  /// Of that, when no micro-batch is left: no rank is in a function.
+  /// Returns the part of the bubble after the last micro-batch, when no rank is
+  /// in a function.
   double exchangeShare() const;
-  /// Of all tokens that are computed, those that are padding.
+  /// Returns the share of padding in all computed tokens.
   double paddingShare() const;
   /// Share of the step's time that a rank recomputes, mean of the ranks.
   double recomputeShare() const;
@@ -121,11 +125,11 @@ struct PlanReport {
   JsonObject rankBytesJson() const;
 };
 
-/// Of a plan that `verifyPlan` accepts for the graph.
+/// Reports a plan that `verifyPlan` accepts for the graph.
 StatusOr<PlanReport> reportPlan(const ExecutableGraph &graph,
                                 const plan::Plan &plan, const CostModel &costs);
 
-/// The same of one that has been played.
+/// Reports a plan that has been simulated.
 PlanReport reportPlan(const ExecutableGraph &graph, const plan::Plan &plan,
                       const CostModel &costs, const PlanWork &work,
                       const PlanTimes &times);

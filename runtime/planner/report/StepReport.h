@@ -2,9 +2,9 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A step of several graphs is simulated as a whole: on each rank its phases run one
-// after another, and switches move while ranks compute (PlanTimes.h). A rank may be in
-// a later phase than another rank.
+// A step of several graphs is simulated as a whole. On each rank its phases run
+// one after another, and switches move while ranks compute (PlanTimes.h). A
+// rank may be in a later phase than another rank.
 //
 //===----------------------------------------------------------------------===//
 

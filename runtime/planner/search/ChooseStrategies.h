@@ -40,10 +40,10 @@ std::vector<int64_t> degreesThatDoNotDivide(int64_t ranks,
 /// Strategies are sought for no more ranks than this.
 constexpr int64_t mostSearchedRanks = 4096;
 
-/// Ranks that strategies are sought for: as many as `asked`, 0 for all devices.
-/// Fails with the numbers where nobody says how many, where there are not so many
-/// devices, or where they are more than a node's and not whole nodes.
-/// `flag` is the search, for people.
+/// Returns the number of ranks to search for: `asked`, or all devices if it is
+/// 0. Fails, with the numbers, if the number is unknown or larger than the
+/// number of devices. Fails, too, if it is larger than a node and does not fill
+/// whole nodes. `flag` names the search, for people.
 StatusOr<int> ranksToSearch(const Cluster &cluster, int64_t asked,
                             const char *flag = "--strategies search");
 
@@ -53,15 +53,17 @@ StatusOr<std::vector<AloneEstimate>>
 estimateSingles(const CostModel &costs, const StrategySpace &space,
                 std::vector<int64_t> lengths);
 
-/// For samples of such lengths, of which there is one at least, in steps of
-/// `space.tokensPerStep` tokens in the mean. The model of `costs` must outlive the
-/// answer. Fails where no strategy of so many ranks holds the longest sample.
+/// Chooses strategies for samples of these lengths, at least one, in steps of
+/// `space.tokensPerStep` tokens on average. The model of `costs` must outlive
+/// the answer. Fails if no strategy of this many ranks holds the longest
+/// sample.
 ///
-/// What is found has room in a run of as much memory, what its switches pass on
-/// included: their plans are made, and where these do not fit, the search goes on
-/// with so much less for steps of several strategies. Estimates leave out how uneven
-/// micro-batches are, so what was found is planned and played on drawn steps beside
-/// the best single strategies and its own, each alone: one that is faster wins.
+/// The result fits a run with the same memory, transit buffers of its switches
+/// included. Their plans are made. If they do not fit, the search continues
+/// with that much less memory for steps of several strategies. Estimates leave
+/// out how uneven micro-batches are. So the result is planned and simulated on
+/// drawn steps, beside the best single strategies and its own strategies, each
+/// alone. If one of these is faster, it wins.
 StatusOr<ChosenStrategies> chooseStrategies(const CostModel &costs,
                                             const StrategySpace &space,
                                             std::vector<int64_t> lengths);

@@ -2,9 +2,10 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What a run makes of its strategies and ranges before its first step: a graph for
-// each, the switches between them, sizes of micro-batches and regions that fit a
-// device. For those who want to know what such a run would do: searches, reports.
+// Makes what a run makes of its strategies and ranges before its first step.
+// There is a graph for each, the switches between them, and sizes of
+// micro-batches and regions that fit a device. Searches and reports use this to
+// know what such a run would do.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,13 +40,14 @@ public:
     /// The request's strategy for samples of all lengths.
     static Asked alone(PlanRequest request);
   };
-  /// What does not fit is planned all the same; `lackingBytes` says by how much.
-  /// `notes` are those of the strategies, by name. `costs` must outlive the answer.
+  /// Sizes the steps. Plans that do not fit are made nevertheless;
+  /// `lackingBytes` says by how much. `notes` are those of the strategies, by
+  /// name. `costs` must outlive the answer.
   static StatusOr<std::unique_ptr<SizedSteps>>
   create(const CostModel &costs, Asked asked, std::vector<std::string> &notes);
 
   const StepPlanner &planner() const { return *planner_; }
-  /// Of the rank that lacks most; 0: all fit.
+  /// Returns the missing bytes of the rank that lacks most; 0: all fit.
   int64_t lackingBytes() const { return lackingBytes_; }
   /// Tokens of the longest sample that the steps may have: fewer than asked for if
   /// longer samples are shortened.

@@ -2,23 +2,25 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The strategies of a model on so many ranks, and what they take: phases by
-// PhaseEstimate.h, switches by SwitchEstimate.h, memory by what stages hold. All
-// tensor degrees that were compiled and divide the ranks, with and without ZeRO and sp, each
-// mode of recomputation and numbering of ranks: hundreds, of which a search that is
-// exact keeps what is among the best for some lengths.
+// The strategies of a model on a number of ranks, with their costs.
+// PhaseEstimate.h estimates phases, SwitchEstimate.h switches, and the memory
+// of stages gives the memory. Candidates have all tensor degrees that were
+// compiled and divide the ranks, with and without ZeRO and sp. They have each
+// mode of recomputation and each numbering of ranks. That is hundreds, of which
+// an exact search keeps those that are among the best for some lengths.
 //
 // Memory of a rank in a phase (Orchestrate.h):
 //
 //     home's persistent memory
-//     values and gradients of the phase's graph, which is another
-//     what plans of the phase need at least
+//     values and gradients of the phase's graph, if that is not home
+//     the least memory that plans of the phase need
 //
-// and beside home's memory two other graphs, as they follow each other; what waits in
-// switches to be passed on is not known before they are planned, and not counted.
-// What plans need is asked of the planner, as a run asks (RankMemory.h): a search takes
-// the samples that the run of what it finds takes. How many micro-batches have room
-// at a time is estimated, and with it how long a pipeline takes.
+// Beside home's memory there are two other graphs, because phases follow each
+// other. Transit buffers of switches are not counted, because they are not
+// known before switches are planned. The planner says what plans need, as in a
+// run (RankMemory.h). So a search accepts the samples that a run of its result
+// accepts. The number of micro-batches that fit at one time is estimated, and
+// with it the time of a pipeline.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,8 +52,8 @@ constexpr bool isSearched(int64_t degree) {
 struct StrategySpace {
   int ranks = 1;
   int64_t memoryBytes = 0; ///< of a rank; 0: not limited
-  /// Of that, what steps of several strategies leave for what their switches pass on
-  /// and add late, which plans of switches alone say.
+  /// Bytes of it reserved for switch transit buffers, in steps of several
+  /// strategies. They are known only after switches are planned.
   int64_t passedBytes = 0;
   /// Samples that no strategy has room for count as if they were no longer than one
   /// has room for, as runs cut them.
@@ -62,18 +64,19 @@ struct StrategySpace {
   /// Lets the answer have flags of a run beside strategies and ranges: chosen
   /// recomputation, kinds and sizes of micro-batches.
   bool searchesFlags = false;
-  /// Whether steps of several strategies are played beside single ones, which takes
-  /// as long as planning some steps.
+  /// True if steps of several strategies are simulated beside single ones,
+  /// which takes as long as planning some steps.
   bool plays = true;
   /// Told now and then what comes next, while the work goes on; may be empty.
   std::function<void(const std::string &next)> tell;
   std::chrono::milliseconds tellEvery = std::chrono::seconds(10);
   std::vector<bool> zero = {false, true};
-  /// Of tensor degrees above 1, where both were compiled.
+  /// Values of sp to try for tensor degrees above 1, if both were compiled.
   std::vector<bool> sp = {false, true};
   std::vector<plan::Recompute> recompute = {
       plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE, plan::RECOMPUTE_FULL};
-  /// Those that number ranks alike, as degrees are 1, count once.
+  /// Orders to try. Orders that number ranks alike, because degrees are 1,
+  /// count once.
   std::vector<std::array<std::string, 3>> orders = {
       {"dp", "pp", "tp"}, {"pp", "dp", "tp"}, {"dp", "tp", "pp"},
       {"pp", "tp", "dp"}, {"tp", "dp", "pp"}, {"tp", "pp", "dp"}};
@@ -97,10 +100,11 @@ struct AloneEstimate {
 
 class StrategyCandidates : public StepCosts {
 public:
-  /// The model of `costs` must outlive it. Fails where no strategy has the number
-  /// of ranks, or none has room for its parameters, with the numbers. Tables and
-  /// graphs of all strategies are made, switches only estimated between those that
-  /// are kept, each pair when it is first asked for: one thread at a time.
+  /// The model of `costs` must outlive it. Fails where no strategy has the
+  /// number of ranks, or none has room for its parameters, with the numbers.
+  /// Makes tables and graphs of all strategies. Switches are estimated only
+  /// between those that are kept, each pair at its first use, by one thread at
+  /// a time.
   static StatusOr<StrategyCandidates> create(const CostModel &costs,
                                              const StrategySpace &space,
                                              const LengthDistribution &lengths);
@@ -116,7 +120,7 @@ public:
   /// Every strategy alone in every order of ranks, before most are dropped from the
   /// search for sets.
   const std::vector<AloneEstimate> &alone() const { return alone_; }
-  /// That there were to choose from.
+  /// Returns the number of candidates before pruning.
   int considered() const { return considered_; }
 
   double phaseSeconds(int candidate, const std::vector<int> &graphs,
@@ -129,8 +133,8 @@ public:
   int family(int candidate) const override {
     return entries_[candidate].family;
   }
-  /// Whether a run of these graphs, home first, takes samples of so many tokens
-  /// under this one of them.
+  /// Returns true if a run of these graphs, home first, can hold samples of
+  /// this many tokens under the candidate.
   bool holds(int candidate, const std::vector<int> &graphs,
              int64_t tokens) const;
   /// Tokens of the longest sample that it takes, of those there are; 0: there is no
@@ -143,12 +147,13 @@ public:
   int64_t longestHeld() const { return leastNeed_.tokens; }
 
 private:
-  /// What does not depend on recomputation.
+  /// The part of a candidate that does not depend on recomputation.
   struct Placed {
     ExecutableGraph graph;
     std::vector<int64_t> homeBytes, guestBytes; ///< of each rank
   };
-  /// What plans need, which neither ZeRO nor the numbering of ranks changes.
+  /// Memory that plans need; neither ZeRO nor the numbering of ranks changes
+  /// it.
   struct Needs {
     Needs(const ExecutableGraph &graph, const CostModel &costs,
           const PlanOptions &options)
@@ -178,11 +183,13 @@ private:
   int familyOf(int candidate) const;
   int judge(const LengthDistribution::Part &part, bool asHome, int small,
             std::vector<Merit> &merits) const;
-  /// What ranks have for micro-batches under one of the graphs of a run, home first:
-  /// the rule of who counts whose parameters is here alone.
+  /// Returns the bytes that ranks have for micro-batches under one of the
+  /// graphs of a run, home first. Only this function decides which parameters
+  /// count for which graph.
   std::vector<int64_t> roomOf(int candidate,
                               const std::vector<int> &graphs) const;
-  /// Of each rank, of one graph beside another that is home; kept.
+  /// Returns the parameters that each rank holds of one graph beside another
+  /// that is home. Results are kept.
   const std::vector<HeldParameters> &heldBeside(const Placed &home,
                                                 const Placed &other) const;
   bool hasRoomFor(const Entry &entry, const std::vector<int64_t> &limits,

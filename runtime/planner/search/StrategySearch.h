@@ -2,21 +2,22 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What HotSPa leaves to its user: which strategies a step switches between, which
-// lengths each has, in which order they come, and which of them is home (the one
-// that is updated). The expected step is minimised over all of it at once. One
+// HotSPa leaves four choices to its user. They are the strategies that a step
+// switches between, the lengths of each, their order, and home (the one that is
+// updated). The expected step is minimised over all of them at once. One
 // strategy for all lengths is one of the answers.
 //
 //     expected step = sum over ranges r of  P(r has samples) seconds(r's phase)
 //                   + sum over sets S of ranges  P(these have samples) cycle(S)
 //                   + update of home
 //
-// Strategies are numbers to it: what they take is asked of `StepCosts`. The search
-// goes through homes and, from the shortest lengths on, through ranges and who has
-// them, and leaves a branch whose time cannot fall below the best one: what is left
-// takes at least the best ranges without any switches, and each strategy but home is
-// entered and left at its cheapest. What is found is the optimum among the given
-// candidates and ends of ranges (`StrategySearchTest` compares it with all answers).
+// Strategies are numbers here, and `StepCosts` has their costs. The search
+// visits homes, and then ranges and their strategies from the shortest lengths
+// on. It leaves a branch whose time cannot fall below the best one. The rest of
+// a branch takes at least the best ranges without any switches. It also enters
+// and leaves each strategy but home at the lowest cost. The result is the
+// optimum among the given candidates and ends of ranges (`StrategySearchTest`
+// compares it with all answers).
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,14 +56,15 @@ private:
   double samplesPerStep_;
 };
 
-/// What the candidates take. Seconds may be infinite, where memory has no room.
+/// Costs of the candidates. Seconds may be infinite, if memory does not
+/// suffice.
 class StepCosts {
 public:
   virtual ~StepCosts() = default;
   virtual int candidates() const = 0;
-  /// Of samples that are there, none longer than `longest`, under `candidate`,
-  /// which is one of `graphs`, all that a run has, home first. More graphs are
-  /// never faster.
+  /// Returns the seconds of existing samples, none longer than `longest`, under
+  /// `candidate`. It is one of `graphs`, all graphs of a run, home first. More
+  /// graphs are never faster.
   virtual double phaseSeconds(int candidate, const std::vector<int> &graphs,
                               const PhaseLengths &lengths,
                               int64_t longest) const = 0;

@@ -35,9 +35,9 @@ struct SliceWeights {
   bool areBytesPriced() const { return seconds != 1 || bytes != 0; }
 };
 
-/// Returns the first begin of a row with which some slice, or one of an earlier begin,
-/// can be below the caps; behind the row if there is none. Looks from `guess` on, in
-/// both directions.
+/// Returns the first begin of a row with which some slice, or one of an earlier
+/// begin, can be below the caps. Returns the end of the row if there is none.
+/// Searches from `guess` in both directions.
 int64_t firstBegin(const JoinedTable &table, const ModeTable &mode, int64_t row,
                    int64_t guess, const SliceCaps &caps);
 

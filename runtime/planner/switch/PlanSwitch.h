@@ -2,20 +2,20 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Plans how tensors come from where they are to where they have to be, between
-// any two layouts and any two sets of ranks, on nodes that are faster inside
-// than between each other. The same task as HotSPa's Algorithm 1 (section 5.2);
-// what is different here is that a node is sent one copy, that the ports which
-// take it are chosen together for all tensors, receivers as well as senders,
-// and that ranks with nothing to do lend theirs. docs/switching.md has the
-// algorithm and what it was measured to reach.
+// Plans how tensors get from one distribution to another, between any two
+// layouts and any two sets of ranks. Links are faster inside a node than
+// between nodes. The task is that of HotSPa's Algorithm 1 (section 5.2), with
+// three differences. A node receives one copy. Ports are chosen together for
+// all tensors, for receivers as well as senders. Idle ranks lend their ports.
+// docs/switching.md has the algorithm and its measurements.
 //
-// Planning has three steps, each a file of routes/. Elements become lots that are had and
-// needed alike (Lots.h). Lots get ways over the ports (Routes.h). Ways are dealt to the
-// tensors' boxes in buckets (DealRoutes.h). Ways without detours are tried first. If
-// others save time at the busiest port, both plans are simulated by their messages. At the
-// end buckets that hand something on are put behind others as far as that saves time.
-// Algorithm 1 replaces the plan if it is faster within the same limits.
+// Planning has three steps, each a file of routes/. Elements with the same
+// holders and needers become lots (Lots.h). Lots get routes over the ports
+// (Routes.h). Routes are dealt to the tensors' boxes in buckets (DealRoutes.h).
+// Routes without detours are tried first. If others save time at the busiest
+// port, both plans are simulated by their messages. At the end, buckets that
+// pass something on move behind others, if that saves time. Algorithm 1
+// replaces the plan if it is faster within the same limits.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,9 +2,9 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Simpler ways to the same end, for reports and figures. All are plans that
-// `checkSwitch` accepts, in as few buckets as can be: everything is under way at
-// once, whatever memory that takes, which is the best that can be said of them.
+// Simpler plans for the same task, for reports and figures. `checkSwitch`
+// accepts all of them. They have the fewest possible buckets: everything moves
+// at once, without a memory limit, which is their best case.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,11 +24,11 @@ struct SwitchBaseline {
   Fusing fusing;
 };
 
-/// - "algorithm1": HotSPa's (section 5.2). What a rank lacks comes from the
-///   owner in its node that has sent least inside of nodes, or else from the
-///   one that has sent least between them;
-/// - "unfused": the same, with a message for each box;
-/// - "first-owner": from the first rank that has it;
+/// - "algorithm1": HotSPa's (section 5.2). A rank gets a box from the owner in
+///   its node that has sent least inside nodes. Without one it gets it from the
+///   owner that has sent least between nodes.
+/// - "unfused": the same, with a message for each box.
+/// - "first-owner": from the first rank that has it.
 /// - "gather": every tensor to one rank, in turns, and from there to all.
 const std::vector<SwitchBaseline> &switchBaselines();
 

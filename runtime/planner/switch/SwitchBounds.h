@@ -42,7 +42,7 @@ struct SwitchBounds {
 StatusOr<SwitchBounds> boundsOf(const std::vector<SwitchTensor> &tensors,
                                 const SwitchNetwork &network);
 
-/// Of lots that are known.
+/// Returns the bounds for known lots.
 SwitchBounds boundsOf(const std::vector<switches::Lot> &lots,
                       const SwitchNetwork &network);
 

@@ -12,8 +12,9 @@
 namespace dyna {
 
 struct SwitchOptions {
-  /// What a rank sends, and receives, in a bucket: at most so much, unless one
-  /// transfer alone is more; and so many transfers, those to itself too.
+  /// Limit of the bytes that a rank sends, and receives, in a bucket. A single
+  /// transfer may exceed it. The number of its transfers, local ones included,
+  /// has a limit too.
   int64_t bucketBytes = int64_t{256} << 20;
   int64_t bucketTransfers = 4096;
   /// Bytes that a rank may send, or receive, at one time: in buckets that it has begun

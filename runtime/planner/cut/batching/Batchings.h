@@ -2,14 +2,14 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A batching says which samples of a mini-batch make a micro-batch, how long
-// their segments are, and which replica runs it: one file in this folder defines
-// its rule, one row of Batchings.def lists it, and everybody else (flags, options
-// of passes, plans) reads the table. In which order a replica's micro-batches
-// run is the schedule's business (schedules/Schedules.h).
+// A batching decides which samples of a mini-batch make a micro-batch, how long
+// their segments are, and which replica runs it. One file in this folder
+// defines its rule, and one row of Batchings.def lists it. All other code
+// (flags, options of passes, plans) reads the table. The schedule decides the
+// order of a replica's micro-batches (schedules/Schedules.h).
 //
-// A segment that is longer than its sample is padded: the loader fills it up
-// with tokens that are not in the loss and that no real token looks at.
+// A segment that is longer than its sample is padded. The loader fills it with
+// tokens that are not in the loss and that no real token sees.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,14 +29,14 @@ enum class Batching {
 #include "runtime/planner/cut/batching/Batchings.def"
 };
 
-/// What a mini-batch is cut by. Lengths are not negative.
+/// Input of a batching. Lengths are not negative.
 struct BatchingProblem {
   std::vector<int64_t> lengths;
   int stages = 1, replicas = 1;
-  /// Of a micro-batch of two samples or more, padding included: a longer sample
-  /// is alone, and changes nothing for the others.
+  /// Limit of a micro-batch of two or more samples, padding included. A longer
+  /// sample is alone in its micro-batch, and changes nothing for the others.
   int64_t maxTokens = 0;
-  /// That a row has, unless one sample has more.
+  /// Limit of the tokens of a row, unless one sample has more.
   int64_t rowTokens = 0;
   /// Amount that a micro-batch holds of the limited resource, for rules that take
   /// shares of it. If memory is limited, these are bytes, on the stage that is nearest
@@ -59,12 +59,12 @@ struct BatchingRule {
   /// All micro-batches, those of a replica one after another, with a segment for
   /// every sample. Deterministic.
   StatusOr<MicroBatches> (*cut)(const BatchingProblem &);
-  /// Whether it reads `share`, which is then searched.
+  /// True if it reads `share`, which is then searched.
   bool takesShares = false;
-  /// Whether segments may be longer than their samples.
+  /// True if segments may be longer than their samples.
   bool pads = false;
-  /// Whether samples are to be joined to rows before they are planned
-  /// (`joinedSamples` in CutMiniBatch.h).
+  /// True if samples must be joined to rows before planning (`joinedSamples` in
+  /// CutMiniBatch.h).
   bool joins = false;
   /// A second cut that is tried beside `cut` in pipelines; null: none.
   StatusOr<MicroBatches> (*cutOtherwise)(const BatchingProblem &) = nullptr;
@@ -81,8 +81,8 @@ std::vector<std::string> batchingNames();
 /// Fails with the names there are.
 StatusOr<Batching> findBatching(const std::string &name);
 
-/// Fails where samples are joined before they are planned: their rows, all about as
-/// long as the longest sample, are what would go to strategies by lengths.
+/// Fails if samples are joined before planning. Then rows would go to
+/// strategies by lengths, and all rows are about as long as the longest sample.
 Status checkRanged(Batching batching);
 
 /// Returns the problem's numbers for the algorithms that cut by shares.

@@ -14,9 +14,9 @@
 
 namespace dyna {
 
-/// Samples one after another, each into the first row in which it has room, of
-/// rows of at most `rowTokens`; a longer one has a row of its own. Rows in the
-/// order of their first sample. O(samples * rows).
+/// Fills rows of at most `rowTokens`. Each sample in turn goes into the first
+/// row with room; a longer one has a row of its own. Rows are ordered by their
+/// first sample. O(samples * rows).
 std::vector<std::vector<int64_t>> fillRows(const std::vector<int64_t> &lengths,
                                            int64_t rowTokens);
 
@@ -26,10 +26,10 @@ using Rows = std::vector<std::vector<plan::Segment>>;
 /// A row for each sample, in their order.
 Rows rowsOfSamples(const BatchingProblem &problem);
 
-/// As many rows to a micro-batch as fit if all are as long as a row can be; they
-/// are dealt to the replicas in turn. The last segment of a row is padded until
-/// the row is as long as it can be, or with `toLongest` as the longest of its
-/// micro-batch.
+/// Deals rows to micro-batches, and these to the replicas in turn. A
+/// micro-batch has as many rows as fit if all have the largest length. The last
+/// segment of a row is padded to that length. With `toLongest` it is padded to
+/// the longest row of its micro-batch.
 MicroBatches dealRows(const BatchingProblem &problem, const Rows &rows,
                       bool toLongest);
 

@@ -9,12 +9,13 @@
 
 namespace dyna {
 
-/// In cycles, each stage runs one backward, if one is ready, and one forward, if
-/// one is ready and fits `problem.limits` beside what the stage holds; what this
-/// makes ready is run in a later cycle (DynaPipe, section 5, algorithm 1). The
-/// first stage takes the micro-batches in the order of `injected`. Every single
-/// one must fit (`checkMemory`): then it ends, since the stage that holds the
-/// oldest one can always go on. Backwards are in one piece. O(items).
+/// Orders items in cycles (DynaPipe, section 5, algorithm 1). In a cycle each
+/// stage runs one backward, if one is ready. It also runs one forward, if one
+/// is ready and fits `problem.limits` beside what the stage holds. Items that
+/// become ready run in a later cycle. The first stage takes the micro-batches
+/// in the order of `injected`. Every single one must fit (`checkMemory`). Then
+/// the algorithm ends, since the stage with the oldest micro-batch can always
+/// go on. Backwards are in one piece. O(items).
 StageOrders cyclicOrders(const PipelineProblem &problem,
                          const std::vector<int> &injected);
 

@@ -19,11 +19,11 @@ std::vector<std::vector<int>> clusterOrders(const std::vector<double> &seconds,
 /// Seconds of each micro-batch on all stages.
 std::vector<double> totalSeconds(const PipelineProblem &problem);
 
-/// The shortest schedule found of those in which every stage dispatches as in
-/// OrderSimulator, and of Algorithm 1 with 3 and 4 clusters, within the limits
-/// and with at most `mostKept` micro-batches on a stage. The same problem has the
-/// same answer. Every micro-batch must fit (`checkMemory`). At most a few million
-/// items are simulated.
+/// Returns the shortest schedule found, within the limits and with at most
+/// `mostKept` micro-batches on a stage. Candidates are schedules in which every
+/// stage dispatches as in OrderSimulator, and Algorithm 1 with 3 and 4
+/// clusters. The same problem has the same answer. Every micro-batch must fit
+/// (`checkMemory`). At most a few million items are simulated.
 ///
 /// Micro-batches that follow each other (`previous`) change places together, as one
 /// unit. Returns no stages if such units do not fit in any order that was tried.

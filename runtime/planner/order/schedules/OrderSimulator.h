@@ -2,16 +2,16 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// All stages run the forwards in one order and the backwards in one order.
-// Whenever a stage is free it chooses: its next backward, if the gradient is
-// there, or else its next forward, if the input is there and what it keeps fits;
-// where neither is, and backward is split, weight gradients that were left. So
-// an order of forwards and one of backwards say what every stage does; its items
-// and their times are those of `timeItems` with `fillsGaps`, to the last bit.
+// All stages run the forwards in one order and the backwards in one order. A
+// free stage runs its next backward, if the gradient has arrived. Otherwise it
+// runs its next forward, if the input has arrived and the kept memory fits.
+// Otherwise, if backward is split, it runs weight gradients that were left. So
+// an order of forwards and one of backwards define all stages. Items and times
+// are those of `timeItems` with `fillsGaps`, to the last bit.
 //
-// A search asks this for thousands of orders that differ little. One order is
-// the base, of which the state is kept at many moments: another one is played
-// from the last of them at which no stage has looked at the first difference. All
+// A search simulates thousands of orders that differ little. One order is the
+// base, whose state is kept at many moments. Another order is simulated from
+// the last moment at which no stage has reached the first difference. All
 // tables are flat, and nothing is allocated for an order.
 //
 //===----------------------------------------------------------------------===//
@@ -49,18 +49,18 @@ public:
   /// `mostKept[s]`: micro-batches that a stage may hold, whatever their bytes.
   OrderSimulator(const PipelineProblem &problem, std::vector<int> mostKept);
 
-  /// Of what is simulated from now on; there is no base.
+  /// Sets the rule of later simulations; drops the base.
   void setRule(const DispatchRule &rule);
 
-  /// The makespan, or `never`, where it is above `bound`, where the order waits
-  /// for memory for ever, or (a guess, if `patience` micro-batches behind the
-  /// last difference the first stage is later than it was in the base) where it
-  /// seems to be.
+  /// Returns the makespan, or `never` in three cases. It is above `bound`, or
+  /// the order waits for memory for ever, or it seems to be above `bound`. The
+  /// last is a guess: `patience` micro-batches after the last difference, the
+  /// first stage is later than in the base.
   double evaluate(const MicroBatchOrder &order, double bound,
                   int patience = std::numeric_limits<int>::max());
-  /// The same without bound and guess; the order becomes the base.
+  /// Does the same without bound and guess; the order becomes the base.
   double adopt(const MicroBatchOrder &order);
-  /// The same without base; with the items.
+  /// Does the same without base, and returns the items.
   double play(const MicroBatchOrder &order, StageOrders &items);
 
   /// Simulated so far.
@@ -75,7 +75,7 @@ private:
     /// Forwards whose inputs, and backwards whose gradients, are known to come.
     int inputs = 0, gradients = 0;
   };
-  /// Of the base, before an item.
+  /// State of the base before an item.
   struct Moment {
     int64_t items = -1; ///< before it; -1: none
     double makespan = 0;
@@ -99,7 +99,7 @@ private:
     double up; ///< the least from the end of a backward to the end of all
   };
   enum class Mode { Try, Record, Play };
-  /// Of one order.
+  /// State of the simulation of one order.
   struct Simulation {
     Mode mode;
     double bound;

@@ -47,11 +47,12 @@ struct PipelineProblem {
   /// All that belongs to it: input and weight gradients, and what is computed
   /// again.
   Seconds backward;
-  /// Of `backward`, weight gradients: nobody waits for them, so they may run
-  /// apart, any time later. Empty where backward is one piece.
+  /// The part of `backward` that is weight gradients. Nothing waits for them,
+  /// so they may run separately, any time later. Empty if backward is one
+  /// piece.
   Seconds weight;
-  /// Of `backward`, what runs first and needs no gradient: it computes again
-  /// what forward did not keep.
+  /// The part of `backward` that runs first and needs no gradient: it
+  /// recomputes what forward did not keep.
   Seconds recompute;
   /// Held from forward to backward; then, if `weight` runs apart, to that.
   Bytes kept, late;
@@ -59,8 +60,9 @@ struct PipelineProblem {
   std::vector<MicroBatchContents> contents;
   /// For what micro-batches hold, by stage.
   std::vector<int64_t> limits;
-  /// Micro-batches that a stage may hold at most, for schedules that go by
-  /// memory: what a stage in front runs ahead waits, as input, behind it.
+  /// Largest number of micro-batches that a stage may hold, for schedules that
+  /// follow memory. Micro-batches that an earlier stage has run ahead wait, as
+  /// inputs, after it.
   std::vector<int> mostKept;
   /// Micro-batches whose forwards may all run before their backwards, where the
   /// schedule leaves that to the user.

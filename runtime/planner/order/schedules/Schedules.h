@@ -3,9 +3,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A schedule is the order of the forwards and backwards of all stages of a
-// pipeline: one file in this folder defines its rule, one row of Schedules.def
-// lists it, and everybody else (flags, options of passes, plans, bounds of
-// memory) reads the table. When the items run follows from their costs
+// pipeline. One file in this folder defines its rule, and one row of
+// Schedules.def lists it. All other code (flags, options of passes, plans,
+// memory bounds) reads the table. The times of items follow from their costs
 // (PipelineTimes.h).
 //
 //===----------------------------------------------------------------------===//
@@ -41,7 +41,7 @@ struct PipelineItem {
   bool isBackward() const { return kind == ItemKind::Backward; }
 };
 
-/// What each stage runs, one after another.
+/// Items of each stage, in the order in which it runs them.
 using StageOrders = std::vector<std::vector<PipelineItem>>;
 
 /// A stage as a schedule sees it that goes by numbers alone. In a graph that is no
@@ -63,16 +63,16 @@ struct ScheduleRule {
   /// How many micro-batches have run forward and not yet backward, at most, where
   /// no memory is limited. Micro-batches that follow each other count as one.
   int (*mostKept)(const StageShape &);
-  /// Whether `inFlight` means anything to it.
+  /// True if it reads `inFlight`.
   bool readsInFlight;
-  /// Whether every send is waited for at once.
+  /// True if every send is waited for at once.
   bool waitsForSends;
-  /// Whether it goes by costs and memory, and fills gaps: weight gradients that
-  /// can run apart are items of their own, and what a backward computes again
-  /// comes before the wait for its gradient.
+  /// True if it follows costs and memory, and fills gaps. Weight gradients that
+  /// can run separately are then items of their own. The recomputation of a
+  /// backward comes before the wait for its gradient.
   bool adapts = false;
-  /// Whether a send is waited for only when its receiver has come to it: where
-  /// that may take longer than one item.
+  /// True if a send is waited for only when its receiver has reached it, in
+  /// cases in which that may take longer than one item.
   bool waitsLate = false;
 };
 
@@ -90,7 +90,7 @@ const ScheduleRule &ruleOf(Schedule schedule);
 /// All of them, in the order of Schedules.def.
 const std::vector<Schedule> &allSchedules();
 
-/// That of plans of so many stages for which none is asked.
+/// Returns the schedule of plans with this many stages if none is requested.
 Schedule defaultSchedule(int stages);
 
 /// The names of all, in that order.

@@ -9,8 +9,9 @@
 // - a backward after the backwards of the stages that its stage links to, each with a
 //   message between. On a stage that links to no other one, after its own forward;
 // - weight gradients after the backward of their stage;
-// - with `previous`, a forward after the forward of the micro-batch before it on the
-//   same stage, and that one's backward after the backward of this one.
+// - with `previous`, a forward after the forward of the micro-batch before it
+//   on the same stage. The backward of the earlier one runs after the backward
+//   of the later one.
 //
 // Clocks, bounds, schedules and writers of programs go by these lists. A chain of
 // stages is one graph among others. Each list follows from the links of a stage, so

@@ -2,19 +2,19 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Pieces come in order. What can be under way together is a group: level by
-// level a bucket, none of which gives a rank more to send or to receive than
-// the limits. The number of groups is given. A piece comes to the group that its
-// progress says, or to the next one in which all its ranks have room. So a group
-// is the whole switch in small, and no rank waits for a busier one.
-// Groups overlap like a pipeline, what is older first:
+// Pieces come in order. Pieces that can move together are a group. A group has
+// a bucket per level, and none of them gives a rank more to send or to receive
+// than the limits. The number of groups is given. A piece goes into the group
+// of its progress, or into the next one in which all its ranks have room. So a
+// group is a small copy of the whole switch, and no rank waits for a busier
+// one. Groups overlap like a pipeline, older ones first:
 //
 //     group 0   level 0   level 1   level 2
 //     group 1             level 0   level 1   level 2
 //     group 2                       level 0   level 1   level 2
 //
-// Levels are buckets of their own, so that what is there from the beginning
-// does not wait for what has to come first.
+// Levels have buckets of their own, so that boxes that exist from the beginning
+// do not wait for boxes that must come first.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,10 +2,11 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tensors are taken in order, those between other ranks in turns, and every cell
-// of one goes a way of its lot that is behind its part, over the ports that are
-// behind theirs: so each stretch of layers uses the ports as evenly as the whole
-// does. Cells that are large for their lot are cut into runs of rows.
+// Tensors are taken in order, and those between other ranks in turns. Each cell
+// of a tensor gets a route of its lot. The route and its ports must have got
+// less than their parts so far. So each stretch of layers uses the ports as
+// evenly as the whole switch does. Cells that are large for their lot are cut
+// into runs of rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,9 +18,9 @@
 
 namespace dyna::switches {
 
-/// Linear in the transfers that come out. These are at most, for each cell of a
-/// tensor, its needers and gates, `kMostPieces` times as many for cells that are
-/// cut, and more only where a piece is larger than a bucket.
+/// Deals routes. Linear in the resulting transfers. For each cell of a tensor
+/// these are at most its needers and gates, and `kMostPieces` times as many for
+/// cells that are cut. There are more only if a piece is larger than a bucket.
 DealtSwitch dealRoutes(const std::vector<SwitchTensor> &tensors,
                        const Lots &lots, const std::vector<LotRoutes> &routes,
                        const SwitchNetwork &network,

@@ -2,21 +2,22 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A piece is a box of a tensor with a branch. A branch is hops that start at ranks
-// which have the box from the beginning. What can be under way together is a group:
-// level by level a bucket, none of which gives a rank more to send or to receive than
-// the limits. The number of groups is given. So a group is the whole switch in small.
-// Groups overlap like a pipeline, what is older first:
+// A piece is a box of a tensor with a branch. A branch is hops that start at
+// ranks which have the box from the beginning. Pieces that can move together
+// are a group. A group has a bucket per level, and none of them gives a rank
+// more to send or to receive than the limits. The number of groups is given. So
+// a group is a small copy of the whole switch. Groups overlap like a pipeline,
+// older ones first:
 //
 //     group 0   level 0   level 1   level 2
 //     group 1             level 0   level 1   level 2
 //     group 2                       level 0   level 1   level 2
 //
-// Levels are buckets of their own, so that what is there from the beginning does not
-// wait for what has to come first.
+// Levels have buckets of their own, so that boxes that exist from the beginning
+// do not wait for boxes that must come first.
 //
-// A switch has millions of transfers, but far fewer pieces. It is simulated by its
-// messages, and only the plan that is taken gets its transfers.
+// A switch has millions of transfers, but far fewer pieces. It is simulated by
+// its messages, and only the chosen plan gets transfers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -80,9 +81,9 @@ public:
     return {ports_.data() + ends_[branch].ports,
             ports_.data() + ends_[branch + 1].ports};
   }
-  /// Puts a piece into the group, of those between two parts of the switch (0 to 1),
-  /// in which its busiest port is least busy, or else into the next one with room.
-  /// O(groups between, at most 16, * ports and ranks of the branch).
+  /// Puts a piece into a group between two parts of the switch (0 to 1). It is
+  /// the group in which the piece's busiest port is least busy, or the next one
+  /// with room. O(groups between, at most 16, * ports and ranks of the branch).
   void add(int tensor, int branch, const MatrixBox &box, double begin,
            double end);
   int64_t groups() const { return static_cast<int64_t>(count_); }

@@ -2,17 +2,20 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A model has hundreds of tensors, and a layout cuts each into a box per rank;
-// but all that routes depend on is who has an element and who needs it. So
+// A model has hundreds of tensors, and a layout cuts each into a box per rank.
+// But routes depend only on the ranks that have an element and those that need
+// it. So
 //
-//   tensors that lie alike before and behind are a class    sixty equal layers
-//   a class is cut along all borders of its boxes into      8 boxes per matrix
-//   cells: all elements of one are had and needed alike
-//   cells of all classes with the same holders and          8 lots per pair
-//   needers are a lot                                       of stages
+//     tensors with equal boxes before and after are      sixty equal layers
+//       a class
+//     a class is cut along all borders of its boxes      8 boxes per matrix
+//       into cells: all elements of one have the same
+//       holders and needers
+//     cells of all classes with the same holders and     8 lots per pair
+//       needers are a lot                                of stages
 //
-// and routes are sought for lots, by their bytes, whatever the size and the
-// number of tensors.
+// Routes are searched for lots, by their bytes. The time does not depend on the
+// size and the number of tensors.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,10 +2,11 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A lot is cut into equal shares, and each share goes its own way: a tree of
-// hops from the ranks that have it to all that need it. Into a node that has
-// nothing of it it comes once, over the network, and goes on inside. Any rank of
-// the two nodes may lend its network port (a gate), on either side:
+// A lot is cut into equal shares, and each share has a route of its own. A
+// route is a tree of hops from the ranks that have the share to all that need
+// it. A node without any of it receives it once, over the network, and passes
+// it on inside. Any rank of the two nodes may lend its network port (a gate),
+// on either side:
 //
 //     0 has a share, 4 to 7 of another node need it, the network ports of 0
 //     and 4 are busy:
@@ -14,18 +15,19 @@
 //     level 1    1 -> 5           over the network
 //     level 2    5 -> 4, 6, 7     inside
 //
-// Nodes that have got it hand it on to other nodes as well, and a rank may take
-// from another node what its own has, too, where ports inside are the narrow
-// ones.
+// Nodes that have received a share pass it on to other nodes as well. If ports
+// inside nodes are the bottleneck, a rank may also get a share from another
+// node that its own node has.
 //
-// Ways are found by prices. A port costs base + (load / time)^k for a byte, and
-// a tree is built by the cheapest ports, one hop after another, each of which
-// raises prices at once. When all shares have a way they are taken up again one
-// by one and built anew, with a larger k each time: what is busiest gets dear,
-// and shares leave it for ways of several hops that are not. (Prices that grow
-// with a power of the load are the usual way to spread flows evenly: the sum of
-// the powers' integrals falls with every share that moves, and for large k its
-// least is the least of the largest load.)
+// Prices find the routes. A port costs base + (load / time)^k per byte. A tree
+// is built over the cheapest ports, one hop after another, and each hop raises
+// prices at once. When all shares have a route, each is removed and built anew,
+// with a larger k each time. So the busiest ports become expensive, and shares
+// leave them for longer routes over idle ports.
+//
+// Prices that grow with a power of the load are the usual way to spread flows
+// evenly. The sum of the powers' integrals falls with every share that moves.
+// For large k its minimum is that of the largest load.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,8 +50,8 @@ struct Hop {
   }
 };
 
-/// Of one share. Sources come before whom they feed. The receivers are the
-/// lacking needers (All) or one needer at the end (Once), and gates.
+/// Hops of one share. A source comes before the ranks that it feeds. The
+/// receivers are the needers (All) or one needer at the end (Once), and gates.
 using Route = std::vector<Hop>;
 
 struct LotRoutes {
@@ -70,8 +72,8 @@ struct RouteSettings {
   int sweeps = 16;
   /// Seconds that no plan can go below: what comes near it ends the search.
   double bound = 0;
-  /// Whether ways may lead over ranks that do not need it, or from another node
-  /// what the rank's own has.
+  /// True if routes may use ranks that do not need the lot, or bring data from
+  /// another node that the rank's own node has.
   bool hasDetours = true;
 };
 

@@ -63,6 +63,17 @@ def succeed(command, **options):
 
 
 @functools.lru_cache(maxsize=None)
+def missing_libraries(libraries):
+    """What dynac says if it lacks an optional library of `--with=libraries`, else nothing. It looks for them before the model."""
+    said = run([DYNAC, f"--with={libraries}", "-o", WORK / "none", WORK / "no-model.mlir"]).stderr
+    if "this build of Dyna has" in said:
+        return said
+    if "cannot open input file" not in said:
+        raise AssertionError(f"--with={libraries}: {said}")
+    return ""
+
+
+@functools.lru_cache(maxsize=None)
 def model(name="gpt2", **changes):
     """Writes the module of a family, with some configuration changed; returns its path."""
     label = "-".join([name, *(f"{key}={value}" for key, value in sorted(changes.items()))])

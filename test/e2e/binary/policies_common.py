@@ -14,7 +14,6 @@ import strategies_common as strategies
 BATCHINGS = ("ragged", "padded", "tokens", "samples", "packed-masked")
 PIPELINES = ("sequential", "gpipe", "1f1b", "cyclic", "adaptive")
 RECOMPUTE = ("none", "selective", "full", "auto")
-DEGREES = (2,)  # compiled beside tp=1
 
 
 class Policy(typing.NamedTuple):
@@ -76,14 +75,14 @@ class PoliciesTest(strategies.StrategiesTest):
         cls.modes, cls.fallbacks = collections.Counter(), collections.Counter()
 
     def program(self, family):
-        return strategies.program(family, degrees=DEGREES)
+        return strategies.program(family)
 
     @classmethod
     def reference(cls, family):
         """One rank; its binary is that of the policies."""
         if family not in cls.references:
             stem = cls.runs / f"{family}-one"
-            strategies.train(strategies.program(family, degrees=DEGREES), cls.corpus,
+            strategies.train(strategies.program(family), cls.corpus,
                              strategies.Case(family, 1, 1, 1, 0, 0, "none"), stem, *cls.reference_flags)
             cls.references[family] = strategies.Against(stem)
         return cls.references[family]

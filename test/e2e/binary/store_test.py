@@ -88,9 +88,8 @@ class StoreRuns(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        done = common.run([common.DYNAC, "--with=mpi,redis", "-o", common.WORK / "none", common.model("gpt2")])
-        if "this build of Dyna has" in done.stderr:
-            raise unittest.SkipTest("no mpirun or redis-server: " + done.stderr)
+        if missing := common.missing_libraries("mpi,redis"):
+            raise unittest.SkipTest("no mpirun or redis-server: " + missing)
         cls.binary = common.binary("gpt2", "f32", ("--with=mpi,redis",))
         cls.corpus = common.WORK / "store-corpus"
         cls.corpus.mkdir(parents=True, exist_ok=True)

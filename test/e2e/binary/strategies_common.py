@@ -81,7 +81,10 @@ class Case(typing.NamedTuple):
                 "family": self.family}
 
     def pairs(self):
-        return set(itertools.combinations(self.factors().items(), 2))
+        """Each degree meets every other choice, and all degrees meet each other."""
+        own = {**{name: value for name, value in self.factors().items() if name != "triple"},
+               "dp": self.dp, "tp": self.tp, "pp": self.pp}
+        return {*itertools.combinations(own.items(), 2), ("triple", (self.dp, self.tp, self.pp))}
 
 
 def all_cases(most=8):

@@ -44,12 +44,11 @@ class MpiTest(strategies.StrategiesTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        done = common.run([common.DYNAC, "--with=mpi", "-o", common.WORK / "none", common.model("gpt2")])
-        if "--with=mpi: this build" in done.stderr:
-            raise unittest.SkipTest("dynac has no MPI: " + done.stderr)
+        if missing := common.missing_libraries("mpi"):
+            raise unittest.SkipTest("dynac has no MPI: " + missing)
 
     def binary(self, family="gpt2"):
-        return strategies.program(family, "f64", (2, 4) if family == "llama" else (2,), ("--with=mpi",))
+        return strategies.program(family, "f64", (2, 4), ("--with=mpi",))
 
     def test_numbers_are_those_of_one_rank(self):
         cases = [Case("gpt2", 2, 2, 1, 1, 1, "selective"), Case("gpt2", 1, 2, 2, 0, 0, "none"),

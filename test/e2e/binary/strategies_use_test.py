@@ -126,7 +126,7 @@ class UseTest(strategies.StrategiesTest):
         even.mkdir()
         for i in range(32):
             (even / f"{i:02}.txt").write_text(chr(97 + i % 26) * positions)
-        base = [word for word in strategies.command(strategies.program("gpt2", degrees=(2,)), even, case, steps=1)
+        base = [word for word in strategies.command(strategies.program("gpt2"), even, case, steps=1)
                 if "--tokens-per-" not in str(word)]
 
         batch = f"--tokens-per-batch={8 * positions}"
@@ -163,7 +163,7 @@ class RefusalTest(strategies.StrategiesTest):
     def refuse(self, strategy, *words, flags=()):
         metrics = self.folder / "metrics.jsonl"
         save = self.folder / "save"
-        done = common.run([strategies.program("gpt2", degrees=(2,)), "--data", self.corpus, "--steps=2", "--no-progress",
+        done = common.run([strategies.program("gpt2"), "--data", self.corpus, "--steps=2", "--no-progress",
                            f"--tokens-per-batch={strategies.TOKENS}", "--tokens-per-micro-batch=64",
                            f"--metrics={metrics}", f"--save={save}", *([f"--strategy={strategy}"] if strategy else []),
                            *flags])
@@ -175,8 +175,8 @@ class RefusalTest(strategies.StrategiesTest):
         for strategy, *words in (("pp=11", "11 stages", "10 layers"),
                                  ("pp=2,layers=4+4", "8 layers", "10"),
                                  ("pp=2,layers=10", "layers"),
-                                 ("tp=4", "tp=4 was not compiled into this binary, only tp=1 or tp=2 or", "dynac --strategies"),
-                                 ("tp=5", "tp=5 was not compiled"),
+                                 ("tp=5", "tp=5 was not compiled into this binary, only tp=1 or tp=2 or", "dynac --strategies"),
+                                 ("tp=12", "tp=12 was not compiled"),
                                  ("dp=2,cp=2", "cp"),
                                  ("dp=2,dp=2", "dp"),
                                  ("dp=0", "dp", "0"),
@@ -198,8 +198,8 @@ class RefusalTest(strategies.StrategiesTest):
         self.refuse("", "--ranks is 2", "has 1", flags=["--ranks=2"])
 
     def test_what_dynac_refuses(self):
-        module = strategies.program("gpt2", degrees=(2,)).with_suffix(".mlir")
-        llama = strategies.program("llama", degrees=(2,)).with_suffix(".mlir")
+        module = strategies.program("gpt2").with_suffix(".mlir")
+        llama = strategies.program("llama").with_suffix(".mlir")
         for source, text, words in ((module, "tp=5", ("12 heads", "tp=5")),
                                     (module, "tp=8", ("12 heads", "tp=8")),
                                     (llama, "tp=3", ("8 heads", "tp=3")),
@@ -217,7 +217,7 @@ class RefusalTest(strategies.StrategiesTest):
                 self.assertFalse(output.exists())
 
     def test_dynac_refuses_what_the_binary_would_in_the_same_words(self):
-        binary = strategies.program("gpt2", degrees=(2,))
+        binary = strategies.program("gpt2")
         for text, *words in (("a: pp=11", "11 stages", "10 layers"), ("pp=11,tp=2", "11 stages"),
                              ("a: layers=4+4,pp=2", "8 layers", "10")):
             with self.subTest(text=text):

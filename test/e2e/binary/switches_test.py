@@ -136,9 +136,8 @@ class EqualityTest(switches.SwitchesTest):
 @unittest.skipUnless(MPIRUN, "no mpirun")
 class MpiTest(switches.SwitchesTest):
     def setUp(self):
-        if "--with=mpi: this build" in common.run([common.DYNAC, "--with=mpi", "-o", common.WORK / "none",
-                                                   common.model("gpt2")]).stderr:
-            self.skipTest("dynac has no MPI")
+        if missing := common.missing_libraries("mpi"):
+            self.skipTest("dynac has no MPI: " + missing)
 
     def test_processes_have_the_numbers_of_one_rank(self):
         binary = strategies.program("gpt2", "f64", (2, 4), ("--with=mpi",))

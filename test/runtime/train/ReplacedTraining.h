@@ -126,7 +126,6 @@ protected:
     DYNA_RETURN_IF_ERROR(openSession(program.program(), model, options, true,
                                      start ? &start->checkpoint : nullptr,
                                      session));
-
     outcome.graphBefore = session.home().graph->name();
     outcome.prefixBefore = planPrefix(session);
 

@@ -140,7 +140,6 @@ TEST_F(TrainRebalanceTest, ReplicasShardsAndOwnersMoveToo) {
     const std::vector<std::string> arguments =
         staying({"--steps=9", std::string("--strategy=") + strategy});
     say({{0, {1, 1, 1, 1, 1}}});
-
     const Outcome moves = rebalance(model, arguments);
     expectSame(moves, train(model, arguments));
     EXPECT_EQ(moves.version, 1);
@@ -182,7 +181,6 @@ TEST_F(TrainRebalanceTest, PruningBeginsANewMeasurement) {
   const std::vector<std::string> arguments =
       staying({"--steps=14", "--strategy=pp=2,layers=1+4",
                "--prune=final=0.5,from=5,until=8,every=3"});
-
   // Three micro-batches save 2 s in a step, so a move pays in 5 steps and not in 2.
   say({{0, {1, 1, 1, 1, 1}}}, {{0, 1}}, /*priceSeconds=*/7);
 
@@ -226,7 +224,6 @@ TEST_F(TrainRebalanceTest, ResumesWithTheCutOfItsMoment) {
           tiny(), {"--save=" + path("rest"), "--no-progress", "--threads=1"},
           {}, path(from), /*arenaBytes=*/0);
       ASSERT_TRUE(rest.status.isOk()) << rest.status.message();
-
       EXPECT_THAT(rest.graphBefore,
                   HasSubstr(step < 3 ? "layers=1+4" : "layers=2+3"));
 
@@ -293,24 +290,21 @@ TEST_F(TrainRebalanceTest, KilledRunsLoseTheStepsSinceTheLastSave) {
 /// run goes on in any case.
 TEST_F(TrainRebalanceTest, CutsWithoutRoomAreLeftOut) {
   TinyOptions large = tiny();
-  large.hidden = 100;
-  large.blocks = 14;
-  say({{0, std::vector<double>(16, 1)}});
+  large.hidden = 400;
+  large.blocks = 30;
+  say({{0, std::vector<double>(32, 1)}});
   auto with = [&](const std::string &memory) {
     return rebalance(
         large,
-        staying({"--steps=5", "--strategy=pp=2,layers=4+12", "--recompute=full",
-                 "--tokens-per-batch=100", "--tokens-per-micro-batch=20",
-                 "--rank-memory=" + memory}));
+        staying({"--steps=5", "--strategy=pp=2,layers=6+26", "--recompute=full",
+                 "--tokens-per-batch=400", "--rank-memory=" + memory}));
   };
-  const Outcome fits = with("4MiB");
+  const Outcome fits = with("16MiB");
   EXPECT_TRUE(fits.status.isOk()) << fits.status.message();
-
-  EXPECT_THAT(fits.graph, HasSubstr("layers=8+8")) << fits.said;
-
-  const Outcome less = with("700KiB");
+  EXPECT_THAT(fits.graph, HasSubstr("layers=16+16")) << fits.said;
+  const Outcome less = with("6500KiB");
   EXPECT_TRUE(less.status.isOk()) << less.status.message();
-  EXPECT_THAT(less.graph, Not(HasSubstr("layers=8+8"))) << less.said;
+  EXPECT_THAT(less.graph, Not(HasSubstr("layers=16+16"))) << less.said;
 }
 
 /// Whatever the clock says, numbers are those of a run that stays.

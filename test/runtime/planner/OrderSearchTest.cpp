@@ -5,6 +5,7 @@
 #include "runtime/planner/order/schedules/OrderSearch.h"
 #include "runtime/planner/cut/PartitionMicroBatches.h"
 #include "runtime/planner/order/schedules/CyclicOrders.h"
+#include "runtime/planner/order/schedules/StageGraph.h"
 #include "test/runtime/planner/DrawnPipelines.h"
 #include "test/runtime/planner/GridCosts.h"
 #include "test/runtime/planner/TimedOrders.h"
@@ -19,9 +20,22 @@ using testing::ElementsAre;
 
 namespace {
 
+/// Returns how many weight gradients wait on a stage at one time.
+int mostLate(const StageOrders &orders) {
+  int most = 0;
+  for (const auto &items : orders) {
+    int late = 0;
+    for (const PipelineItem &item : items) {
+      late += item.isBackward() ? 1 : item.kind == ItemKind::Weight ? -1 : 0;
+      most = std::max(most, late);
+    }
+  }
+  return most;
+}
+
 // From any base, and with any change: what the clock says, to the last bit.
 TEST(OrderSimulatorTest, SaysWhatTheClockSays) {
-  int stuck = 0, shorter = 0;
+  int stuck = 0, shorter = 0, full = 0, beyond = 0;
   for (uint64_t seed = 0; seed < 400; ++seed) {
     SCOPED_TRACE(seed);
     Draw draw(seed);
@@ -64,6 +78,15 @@ TEST(OrderSimulatorTest, SaysWhatTheClockSays) {
       clock.fillsGaps = true;
       ASSERT_TRUE(timeItems(items, problem, clock).isOk());
       ASSERT_EQ(makespanOf(items), makespan);
+      const int late = mostLate(items), levels = StageGraph(problem).levels();
+      if (!problem.splitsBackward()) {
+        ASSERT_EQ(problem.weight.size(), 0u);
+      } else if (problem.limits.empty()) {
+        ASSERT_LE(late, levels);
+        full += late == levels && levels < count;
+      } else {
+        beyond += late > levels; // bytes limit them there
+      }
       if (draw.below(2)) {
         int64_t before = simulator.items();
         EXPECT_EQ(simulator.adopt(order), makespan);
@@ -78,6 +101,8 @@ TEST(OrderSimulatorTest, SaysWhatTheClockSays) {
   // Some orders wait for memory for ever; some were not played from the start.
   EXPECT_GT(stuck, 10);
   EXPECT_GT(shorter, 500);
+  EXPECT_GT(full, 100);
+  EXPECT_GT(beyond, 100);
 }
 
 /// The least makespan of Algorithm 1 by clusters of three and of four.

@@ -102,6 +102,7 @@ void OrderSimulator::fillRows(const PipelineProblem &problem,
     row.limit = problem.limits.empty() ? std::numeric_limits<int64_t>::max()
                                        : problem.limits[s];
     row.mostKept = mostKept[s];
+    row.mostLate = problem.limits.empty() ? graph_.levels() : count_;
     row.into = graph_.into(s);
     row.outOf = graph_.outOf(s);
     row.depth = graph_.depth(s);
@@ -211,8 +212,12 @@ void OrderSimulator::decide(int s) {
     else if (stage.forwards < stage.inputs)
       next.forward = times_->input[s * count_ + stage.forwards];
   }
+  const int late = stage.backwards - stage.weights;
+  // Nothing else runs before one of them, so that no memory is held without end.
+  if (split_ && late >= rows_[s].mostLate)
+    next.backward = next.forward = never;
   double time = std::min(next.backward, next.forward);
-  if (split_ && stage.weights < stage.backwards) {
+  if (split_ && late > 0) {
     double spare = rule_.patience * rows_[s].weight[backwards_[stage.weights]];
     if (time >= stage.free + spare)
       time = stage.free;

@@ -47,6 +47,8 @@ public:
   /// `problem` must outlive this. Its links form no circle. Orders keep `previous`:
   /// forwards of a chain in its order, backwards in reverse.
   /// `mostKept[s]`: micro-batches that a stage may hold, whatever their bytes.
+  /// Without limits of bytes, no more weight gradients wait on a stage than there are
+  /// levels of stages. Gaps of a pipeline are no longer than that.
   OrderSimulator(const PipelineProblem &problem, std::vector<int> mostKept);
 
   /// Sets the rule of later simulations; drops the base.
@@ -94,6 +96,7 @@ private:
     const int64_t *held, *late;
     int64_t limit;
     int mostKept;
+    int mostLate; ///< backwards whose weight gradients may wait
     StageGraph::Links into, outOf;
     int depth; ///< as in StageGraph
     double up; ///< the least from the end of a backward to the end of all

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <algorithm>
 
 using namespace dyna;
 
@@ -80,6 +80,24 @@ TEST(MovedStateTest, BytesAreCounted) {
             << describeForm(form) << " " << bits;
       }
   }
+}
+
+TEST(MovedStateTest, SomethingOfAWeightMoves) {
+  const Model model = modelOf(plan::F64);
+  LayerState state;
+  state.sparsity = 0.9999;
+  state.form = WeightForm::Csr;
+  const auto tensors = movedState(graphOf(model, "pp=2,layers=2+3"),
+                                  graphOf(model, "pp=2,layers=1+4"),
+                                  stateOfLayer1(model, state));
+  for (int p : model.layer(1).parameters())
+    EXPECT_TRUE(std::any_of(tensors.begin(), tensors.end(),
+                            [&](const SwitchTensor &tensor) {
+                              return tensor.parameter == p &&
+                                     !tensor.from.empty() &&
+                                     tensor.part == ParameterPart::FirstMoment;
+                            }))
+        << p;
 }
 
 // A run that has masks carries no second one.

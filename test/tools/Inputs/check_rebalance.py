@@ -29,6 +29,10 @@ for row in (present, time, packed):
     assert near(row["tokens_per_second"] * row["step_seconds"], 16 * 512, 1e-4), row
     assert row["fits"] and row["simulated"], row
     assert sum(row["cut"]) == 18 and len(row["cut"]) == row["ranks"], row
+# Sixteen micro-batches, four stages: the pipeline fills and drains for three of them.
+mean = sum(present["loads"]) / 4
+assert near(present["idle"]["inherent"] * present["step_seconds"], mean * 3 / 16, 1e-3), present
+assert present["idle"]["network"] > 0 and present["idle"]["imbalance"] > 0, present
 assert time["idle"]["imbalance"] < present["idle"]["imbalance"], (present, time)
 assert packed["idle"]["inherent"] < present["idle"]["inherent"], (present, packed)
 # Fewer ranks take longer, so they never earn their move.

@@ -41,3 +41,19 @@ void mlir::dyna::refuseAttentionDropout(ConfigReader &reader, StringRef field,
                                               : ", the default of the family,")
                         << " is treated as 0; write 0 to accept that";
 }
+
+LogicalResult mlir::dyna::addLoraScaling(ConfigReader &reader,
+                                         const LoraOptions &lora,
+                                         std::string &config) {
+  if (!lora.isAsked())
+    return success();
+  if (reader.has("lora_scaling"))
+    return reader.error("lora_scaling")
+           << "is written by --lora, but this configuration has it already; "
+              "leave it out";
+  std::string factor;
+  llvm::raw_string_ostream(factor)
+      << llvm::json::Value(lora.alpha / static_cast<double>(lora.rank));
+  config.insert(config.find('{') + 1, "\"lora_scaling\":" + factor + ",");
+  return success();
+}

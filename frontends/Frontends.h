@@ -73,6 +73,11 @@ OwningOpRef<ModuleOp> buildGpt2(MLIRContext *context, const Gpt2Config &config);
 OwningOpRef<ModuleOp> buildLlama(MLIRContext *context,
                                  const LlamaConfig &config);
 
+/// Writes the factor of the adapters into a configuration, as `lora_scaling`. Fails if
+/// the configuration has that field already.
+LogicalResult addLoraScaling(ConfigReader &reader, const LoraOptions &lora,
+                             std::string &config);
+
 /// Both steps, for the text of a config.json, with the adapters of `lora`.
 /// `importConfig` looks at `model_type`.
 OwningOpRef<ModuleOp> importGpt2(MLIRContext *context,

@@ -180,7 +180,7 @@ OwningOpRef<ModuleOp> mlir::dyna::importGpt2(MLIRContext *context,
                                              const LoraOptions &lora) {
   ConfigReader reader(context, text);
   std::optional<Gpt2Config> config = readGpt2Config(reader);
-  if (!config)
+  if (!config || failed(addLoraScaling(reader, lora, config->json)))
     return {};
   ModelBuilder model(reader.location());
   model.setLora(lora);
@@ -256,6 +256,7 @@ static const FamilyField configFields[] = {
     {"initializer_range",
      [](const FamilyMember &) { return llvm::json::Value(0.02); },
      DYNA_DERIVED(initializerRange), readPlain},
+    {"lora_scaling", nothing, DYNA_DERIVED(loraScaling), readPlain},
     {"tie_word_embeddings", constant<bool, true>, DYNA_DERIVED(tied),
      readPlain},
     {"scale_attn_weights", constant<bool, true>, always<true>, readPlain},

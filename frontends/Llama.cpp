@@ -355,7 +355,7 @@ OwningOpRef<ModuleOp> mlir::dyna::importLlama(MLIRContext *context,
                                               const LoraOptions &lora) {
   ConfigReader reader(context, text);
   std::optional<LlamaConfig> config = readLlamaConfig(reader);
-  if (!config)
+  if (!config || failed(addLoraScaling(reader, lora, config->json)))
     return {};
   ModelBuilder model(reader.location());
   model.setLora(lora);
@@ -479,6 +479,7 @@ static const FamilyField configFields[] = {
     {"mlp_bias", constant<bool, false>, DYNA_DERIVED(mlpBias), readPlain},
     {"initializer_range", [](const FamilyMember &) { return Json(0.02); },
      DYNA_DERIVED(initializerRange), readPlain},
+    {"lora_scaling", nothing, DYNA_DERIVED(loraScaling), readPlain},
     {"tie_word_embeddings", constant<bool, false>, DYNA_DERIVED(tied),
      readPlain},
 };

@@ -140,11 +140,14 @@ Tables Deriver::addLayer(LayerOp layer) {
   // An adapter is beside the linears of a family, and says nothing of them.
   llvm::DenseSet<Operation *> adapters;
   layer.getBody().walk([&](AddOp sum) {
-    if (AdaptedLinear adapted = adaptedLinearOf(sum); adapted.base)
+    if (AdaptedLinear adapted = adaptedLinearOf(sum); adapted.base) {
+      facts.loraScaling.insert(
+          {adapted.scale.getFactor().convertToDouble(), adapted.scale});
       for (Operation *op :
            {adapted.down.getOperation(), adapted.up.getOperation(),
             adapted.scale.getOperation()})
         adapters.insert(op);
+    }
   });
   layer.getBody().walk([&](Operation *op) {
     if (adapters.contains(op))

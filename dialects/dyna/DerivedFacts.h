@@ -43,6 +43,8 @@ struct DerivedFacts {
   Said<bool> attentionBias, mlpBias;
   /// True if the head reads the table that tokens are looked up in.
   Said<bool> tied;
+  /// The factors of adapters.
+  Said<double> loraScaling;
   /// The names of ops in layers, without those of adapters (Adapters.h).
   Said<std::string> ops;
   /// An attention that looks ahead, or does not divide by the root of the head

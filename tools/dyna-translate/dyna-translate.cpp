@@ -6,6 +6,7 @@
 #include "dialects/dyna/ShortDiagnostics.h"
 #include "dialects/dyna/TextInput.h"
 #include "dialects/exec/SwitchTranslation.h"
+#include "frontends/Freeze.h"
 #include "frontends/Frontends.h"
 #include "frontends/Passes.h"
 #include "mlir/IR/Verifier.h"
@@ -138,8 +139,52 @@ static OwningOpRef<ModuleOp> importPlan(MLIRContext *context,
   return module;
 }
 
+namespace {
+
+/// Options that freeze parts of a configuration's model.
+struct FrozenParts {
+  explicit FrozenParts(cl::OptionCategory &category)
+      : lora("lora",
+             cl::desc("Linears of a configuration that get low-rank adapters, "
+                      "their rank and alpha (8), as in q,v:16; all else is "
+                      "frozen"),
+             cl::value_desc("linear,...:rank[:alpha]"), cl::cat(category)),
+        freeze("freeze",
+               cl::desc("Layers of a configuration that are frozen, as in "
+                        "embed+h.0-h.5"),
+               cl::value_desc("layer+first-last"), cl::cat(category)) {}
+
+  /// Returns false, and says why, if an option is wrong or not for this input.
+  bool read(bool isConfig);
+
+  cl::opt<std::string> lora, freeze;
+  mlir::dyna::LoraOptions adapters;
+};
+
+} // namespace
+
+bool FrozenParts::read(bool isConfig) {
+  std::string error;
+  for (const cl::opt<std::string> *option : {&lora, &freeze})
+    if (option->getNumOccurrences() > 0 && !isConfig)
+      error = "--" + option->ArgStr.str() +
+              " goes with a configuration: --from-config, --gpt2 or --llama";
+  if (error.empty() && lora.getNumOccurrences() > 0) {
+    if (auto parsed = mlir::dyna::parseLora(lora, error))
+      adapters = *parsed;
+    if (freeze.getNumOccurrences() > 0)
+      error = "--lora freezes all layers already: leave --freeze out";
+  } else if (error.empty() && freeze.getNumOccurrences() > 0 &&
+             freeze.empty()) {
+    error = "--freeze expects layers, as in \"embed+h.0-h.5\", but got \"\"";
+  }
+  if (!error.empty())
+    fail(error);
+  return error.empty();
+}
+
 static int translate(Import import, StringRef input, StringRef output,
-                     const mlir::dyna::LoraOptions &lora) {
+                     const FrozenParts &frozen) {
   std::string message;
   // A serialised plan is bytes.
   auto buffer = import == importPlan
@@ -157,9 +202,11 @@ static int translate(Import import, StringRef input, StringRef output,
   ScopedDiagnosticHandler excerpts(&context, [&](Diagnostic &diagnostic) {
     return sayWithExcerpt(diagnostic, text);
   });
-  OwningOpRef<ModuleOp> module = import(&context, text, lora);
-  if (!module || failed(verify(*module)) ||
-      failed(mlir::dyna::checkFamilies(*module)))
+  OwningOpRef<ModuleOp> module = import(&context, text, frozen.adapters);
+  if (!module ||
+      (!frozen.freeze.empty() &&
+       failed(mlir::dyna::freezeLayers(*module, frozen.freeze))) ||
+      failed(verify(*module)) || failed(mlir::dyna::checkFamilies(*module)))
     return 2;
   return print(*module, output);
 }
@@ -297,21 +344,6 @@ static int exportPlan(StringRef input, StringRef output) {
   return write(output, ::dyna::writePlan(exec::exportPlan(plans.front())));
 }
 
-/// Reads the value of --lora. Returns nothing, and says why, if it is wrong.
-static std::optional<mlir::dyna::LoraOptions>
-readLora(const cl::opt<std::string> &lora, bool isConfig) {
-  if (lora.getNumOccurrences() == 0)
-    return mlir::dyna::LoraOptions();
-  std::string error = "--lora goes with a configuration: --from-config, "
-                      "--gpt2 or --llama";
-  std::optional<mlir::dyna::LoraOptions> parsed;
-  if (isConfig)
-    parsed = mlir::dyna::parseLora(lora, error);
-  if (!parsed)
-    fail(error);
-  return parsed;
-}
-
 /// Returns false, and says why, if the output is one of these files.
 static bool isOtherFile(const std::string &output,
                         std::initializer_list<std::string> inputs) {
@@ -355,11 +387,7 @@ int main(int argc, char **argv) {
   cl::opt<std::string> graph(
       "graph", cl::desc("exec.graph of that module that the plan is for"),
       cl::value_desc("name"), cl::cat(category));
-  cl::opt<std::string> lora(
-      "lora",
-      cl::desc("Linears of a configuration that get low-rank adapters, their "
-               "rank and alpha (8), as in q,v:16; all else is frozen"),
-      cl::value_desc("linear,...:rank[:alpha]"), cl::cat(category));
+  FrozenParts frozen(category);
   cl::HideUnrelatedOptions(category);
   if (!mlir::dyna::parseToolOptions(
           argc, argv,
@@ -377,12 +405,12 @@ int main(int argc, char **argv) {
     return fail("--into goes with --plan-to-mlir");
   if (into.empty() && !graph.empty())
     return fail("--graph goes with --into, the module that has the graph");
-  auto adapters = readLora(lora, family >= Gpt2 && family <= Config);
-  if (!adapters || !isOtherFile(output, {input, into}))
+  if (!frozen.read(family >= Gpt2 && family <= Config) ||
+      !isOtherFile(output, {input, into}))
     return 2;
   if (!into.empty())
     return importPlanInto(input, into, graph, output);
   if (family == MlirToPlan)
     return exportPlan(input, output);
-  return translate(imports[family], input, output, *adapters);
+  return translate(imports[family], input, output, frozen);
 }

@@ -51,8 +51,8 @@ def SliceTokens : Pass<"dyna-slice-tokens", "::mlir::ModuleOp"> {
   let description = [{
     Takes the drafts that `dyna-build-micro-batches` left, with micro-batches of whole samples. Each
     micro-batch becomes the micro-batches of its slices, for the same replica (`Planner::slice`). `slices` is as of a
-    training binary: a number of equal slices, tokens of each slice, or `auto`, which slices where the costs and
-    the draft's schedule find it worth it. Drafts with programs, and complete plans, are left alone. If there is
+    training binary: a number of equal slices, tokens of each slice, or `auto`, which slices if the complete plan
+    is faster then, within the memory of the draft. Drafts with programs, and complete plans, are left alone. If there is
     nothing else, that is an error.
 
     Planning words, such as `slices` and `costs`, are options too; `dyna-opt --help` lists them.

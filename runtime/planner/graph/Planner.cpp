@@ -10,6 +10,7 @@
 #include "runtime/planner/divide/CutMiniBatch.h"
 #include "runtime/planner/divide/FindSlices.h"
 #include "runtime/planner/estimate/StageCosts.h"
+#include "runtime/planner/graph/CompareSlices.h"
 #include "runtime/planner/graph/CutStep.h"
 #include "runtime/planner/graph/LargestPlans.h"
 #include "runtime/planner/graph/PlanCandidates.h"
@@ -53,9 +54,19 @@ StatusOr<plan::Plan> Planner::slice(plan::Plan plan, const PlanOptions &options,
           "micro-batch %d begins inside a sample: slices are cut from whole "
           "samples",
           m));
+  if (options.slices.policy != SlicePolicy::Auto || !trains) {
+    DYNA_ASSIGN_OR_RETURN(plan.microBatches,
+                          sliceCut(graph_, costs_, std::move(plan.microBatches),
+                                   options, trains));
+    return plan;
+  }
+  // As for plans that are made at once: what does not fit the memory is no choice.
+  PlanOptions whole = options;
+  whole.slices = {};
   DYNA_ASSIGN_OR_RETURN(
-      plan.microBatches,
-      sliceCut(graph_, costs_, std::move(plan.microBatches), options, trains));
+      PlanCut best,
+      compareSlices(writer(), PlanCut{plan, /*isComplete=*/false}, whole));
+  plan.microBatches = std::move(best.plan.microBatches);
   return plan;
 }
 

@@ -71,6 +71,7 @@ public:
                            int64_t targetTokens, const PlanOptions &options,
                            bool trains) const;
   /// Replaces micro-batches of whole samples by their slices, as `options.slices` says.
+  /// `auto` compares complete plans, simulated and placed within the limits.
   /// Fails with InvalidArgument if some are sliced already, or cannot be.
   StatusOr<plan::Plan> slice(plan::Plan plan, const PlanOptions &options,
                              bool trains) const;

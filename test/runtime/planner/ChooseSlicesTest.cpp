@@ -432,4 +432,43 @@ TEST_F(ChooseSlicesTest, CutsAreSlicedOnce) {
             whole.microBatches);
 }
 
+/// A draft that slices do not fit stays whole, however fast they were by the clock.
+TEST_F(ChooseSlicesTest, DraftsAreSlicedWithinLimits) {
+  graph_ = *ExecutableGraph::create(model_, *parseStrategy("pp=2,layers=3+2"));
+  const Planner planner(*graph_);
+  const PlanOptions automatic = ::automatic();
+  PlanOptions options = automatic;
+  options.slices = {};
+  // Whole samples alone have room.
+  const auto least = *planner.leastDynamicBytes(options, true);
+  const auto most = *planner.largestDynamicBytes(automatic, true);
+  int sliced = 0, whole = 0;
+  for (int64_t percent : {0, 5, 30, 100}) {
+    SCOPED_TRACE(percent);
+    options.dynamicLimits.clear();
+    for (size_t rank = 0; rank < least.size(); ++rank)
+      options.dynamicLimits.push_back(
+          (least[rank] + (most[rank] - least[rank]) * percent / 100) / 64 * 64);
+    PlanOptions choosing = options;
+    choosing.slices = automatic.slices;
+    const plan::Plan draft =
+        *planner.cut({16384, 9000, 30}, 25414, options, true);
+    const auto cut = planner.slice(draft, choosing, true);
+    ASSERT_TRUE(cut.isOk()) << cut.status().message();
+    const auto plan = planner.schedule(*cut, options, true);
+    ASSERT_TRUE(plan.isOk()) << plan.status().message();
+    const auto complete = planner.orderCommunication(*plan, options);
+    ASSERT_TRUE(complete.isOk()) << complete.status().message();
+    for (size_t rank = 0; rank < least.size(); ++rank)
+      EXPECT_LE(complete->ranks[rank].dynamicBytes,
+                options.dynamicLimits[rank]);
+    const auto other = planner.orderCommunication(
+        *planner.schedule(draft, options, true), options);
+    EXPECT_LE(makespan(*complete), makespan(*other));
+    ++(isSliced(*cut) ? sliced : whole);
+  }
+  EXPECT_GT(sliced, 0);
+  EXPECT_GT(whole, 0);
+}
+
 } // namespace

@@ -61,6 +61,16 @@ int TraceWriter::track(int process, const std::string &name) {
   return track;
 }
 
+static void addTokens(JsonObject &said, const TraceTokens &tokens) {
+  if (tokens.samples == 0)
+    return;
+  if (tokens.sample >= 0)
+    said.add("sample", tokens.sample);
+  else
+    said.add("samples", tokens.samples);
+  said.add("tokens", tokens.tokens).add("context", tokens.context);
+}
+
 void TraceWriter::slice(int process, int track, const std::string &name,
                         const std::string &category, double begin, double end,
                         const TraceArguments &arguments) {
@@ -70,6 +80,7 @@ void TraceWriter::slice(int process, int track, const std::string &name,
     said.add("layer", arguments.layer);
   if (arguments.microBatch >= 0)
     said.add("micro_batch", arguments.microBatch);
+  addTokens(said, arguments.tokens);
   if (arguments.phase >= 0)
     said.add("phase", arguments.phase);
   if (arguments.strategy)

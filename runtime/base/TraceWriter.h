@@ -30,11 +30,20 @@
 
 namespace dyna {
 
+/// Tokens of a micro-batch of a step that slices samples.
+struct TraceTokens {
+  int64_t sample = -1; ///< index in the mini-batch; -1: several samples
+  int64_t samples = 0; ///< 0: nothing is said of tokens
+  int64_t tokens = 0;
+  int64_t context = 0; ///< earlier tokens of these samples
+};
+
 /// Attributes of a slice beside its time; -1 and 0 are left out.
 struct TraceArguments {
   /// Step, from 0. It is always written, and counted from 1 as in metrics.
   int64_t step = 0;
   int64_t layer = -1, microBatch = -1;
+  TraceTokens tokens; ///< of the micro-batch
   int64_t phase = -1; ///< of a step of several graphs
   /// Name of the phase's strategy, written unchanged; null is left out.
   const char *strategy = nullptr;

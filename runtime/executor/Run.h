@@ -15,6 +15,7 @@
 #include "runtime/executor/Step.h"
 #include "runtime/executor/SwitchCarrier.h"
 #include "runtime/plan/graph/ProgramBlocks.h"
+#include "runtime/plan/program/Bundles.h"
 #include "runtime/plan/verify/StepVerifier.h"
 
 #include <algorithm>
@@ -31,7 +32,8 @@ struct Run {
         miniBatch(miniBatch), scalars(scalars), result(result),
         blocks(seat.view(), plan, program), staging(plan.microBatchCount()),
         segments(plan.microBatchCount()), isMasked(seat.view().layers()),
-        hasValues(seat.view().parameters()) {}
+        hasValues(seat.view().parameters()),
+        isSliced(countSlices(plan).samples > 0) {}
 
   const RankView &view() const { return seat.view(); }
 
@@ -68,6 +70,7 @@ struct Run {
   std::vector<bool> isMasked;
   /// Parameters whose sparse values are those of this phase.
   std::vector<bool> hasValues;
+  const bool isSliced;   ///< the plan slices samples
   bool isScaled = false; ///< the device works out the factor of clipping
   /// The last call of a micro-batch: its number and direction.
   int lastMicroBatch = -1;

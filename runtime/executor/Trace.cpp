@@ -49,6 +49,7 @@ void TraceRecorder::write(TraceWriter &writer, int rank) const {
     arguments.step = slice.step;
     arguments.layer = slice.layer;
     arguments.microBatch = slice.microBatch;
+    arguments.tokens = slice.tokens;
     arguments.phase = slice.phase;
     arguments.strategy = slice.strategy;
     arguments.bucket = slice.bucket;
@@ -77,6 +78,7 @@ void TraceRecorder::write(TraceWriter &writer, int rank) const {
 /// What is left of a slice of one instruction that stands for several.
 static void forgetInstruction(TraceSlice &slice) {
   slice.layer = slice.microBatch = slice.bucket = -1;
+  slice.tokens = {};
   slice.coreSeconds = -1;
   slice.flops = 0;
   slice.arrow = 0;

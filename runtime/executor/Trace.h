@@ -38,7 +38,8 @@ struct TraceSlice {
   int64_t step = 0;
   int layer = -1;
   int microBatch = -1;
-  int phase = -1; ///< of a step of several graphs
+  TraceTokens tokens; ///< of the micro-batch
+  int phase = -1;     ///< of a step of several graphs
   /// Name of the phase's strategy; null if the run has one graph.
   const char *strategy = nullptr;
   int bucket = -1; ///< of a switch

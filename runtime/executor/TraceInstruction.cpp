@@ -5,6 +5,7 @@
 #include "runtime/base/CoreTime.h"
 #include "runtime/executor/Executor.h"
 #include "runtime/executor/Run.h"
+#include "runtime/plan/program/Bundles.h"
 #include "runtime/plan/program/InstructionTable.h"
 
 namespace dyna {
@@ -65,6 +66,8 @@ Status Executor::trace(const Run &run, const Instruction &i,
   slice.step = run.scalars.step;
   slice.layer = namesLayer(i.op) ? i.layer : -1;
   slice.microBatch = isPerMicroBatch(i.op) ? i.microBatch : -1;
+  if (run.isSliced && slice.microBatch >= 0)
+    slice.tokens = tokensOf(run.plan.microBatches[i.microBatch]);
   slice.phase = run.switches ? run.phase : -1;
   slice.version = version_;
   if (exchangeOf(i.op).isSwitch()) {

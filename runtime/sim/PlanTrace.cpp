@@ -5,6 +5,7 @@
 #include "runtime/sim/PlanTrace.h"
 
 #include "runtime/base/Text.h"
+#include "runtime/plan/program/Bundles.h"
 #include "runtime/plan/program/InstructionTable.h"
 #include "runtime/sim/PlanMemory.h"
 
@@ -20,8 +21,8 @@ public:
   StepTracer(TraceWriter &writer, const TracedStep &step,
              const ExecutableGraph &graph, const plan::Plan &plan,
              const PlanWork &work, const PlanTimes &times)
-      : writer_(writer), step_(step), graph_(graph), plan_(plan), work_(work),
-        times_(times) {}
+      : writer_(writer), step_(step), graph_(graph), plan_(plan),
+        isSliced_(countSlices(plan).samples > 0), work_(work), times_(times) {}
 
   void programs() {
     for (int rank = 0; rank < plan_.rankCount(); ++rank) {
@@ -46,6 +47,12 @@ public:
     }
   }
 
+  /// Names the tokens of a micro-batch, if the step slices samples.
+  void addTokens(TraceArguments &arguments) const {
+    if (isSliced_ && arguments.microBatch >= 0)
+      arguments.tokens = tokensOf(plan_.microBatches[arguments.microBatch]);
+  }
+
   void transfers() {
     for (size_t t = 0; t < work_.transfers().size(); ++t) {
       const PlannedTransfer &transfer = work_.transfers()[t];
@@ -56,6 +63,7 @@ public:
       arguments.step = step_.step;
       arguments.layer = transfer.layer;
       arguments.microBatch = transfer.microBatch;
+      addTokens(arguments);
       arguments.bytes = transfer.bytes;
       const TaskTime &time = times_.transfers[t];
       writer_.slice(step_.firstProcess + rank, track(rank, transfer),
@@ -76,6 +84,7 @@ private:
       arguments.layer = i.layer;
     if (isPerMicroBatch(i.op))
       arguments.microBatch = i.microBatch;
+    addTokens(arguments);
     const RankView &view = graph_.replicaView(rank);
     const int process = step_.firstProcess + rank;
     const double begin = step_.begin + time.start;
@@ -141,6 +150,7 @@ private:
   const TracedStep &step_;
   const ExecutableGraph &graph_;
   const plan::Plan &plan_;
+  const bool isSliced_;
   const PlanWork &work_;
   const PlanTimes &times_;
   std::map<std::pair<int, int>, int> tracks_;        ///< by rank and line

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <unordered_set>
 
 namespace dyna {
 
@@ -78,6 +79,34 @@ bool continuesSample(const plan::MicroBatch &microBatch) {
     if (segment.begin > 0)
       return true;
   return false;
+}
+
+SliceCount countSlices(const plan::Plan &plan) {
+  SliceCount count;
+  if (std::none_of(plan.microBatches.begin(), plan.microBatches.end(),
+                   continuesSample))
+    return count;
+  std::unordered_set<int64_t> sliced;
+  for (const plan::MicroBatch &microBatch : plan.microBatches)
+    for (const plan::Segment &segment : microBatch.segments)
+      if (segment.begin > 0)
+        sliced.insert(segment.sample);
+  for (const plan::MicroBatch &microBatch : plan.microBatches)
+    for (const plan::Segment &segment : microBatch.segments)
+      count.slices += static_cast<int64_t>(sliced.count(segment.sample));
+  count.samples = static_cast<int64_t>(sliced.size());
+  return count;
+}
+
+TraceTokens tokensOf(const plan::MicroBatch &microBatch) {
+  TraceTokens tokens;
+  for (const plan::Segment &segment : microBatch.segments) {
+    ++tokens.samples;
+    tokens.sample = tokens.samples == 1 ? segment.sample : -1;
+    tokens.tokens += segment.length;
+    tokens.context += segment.begin;
+  }
+  return tokens;
 }
 
 Bundles findBundles(const plan::Plan &plan,

@@ -18,6 +18,7 @@
 #ifndef DYNA_RUNTIME_PLAN_BUNDLES_H
 #define DYNA_RUNTIME_PLAN_BUNDLES_H
 
+#include "runtime/base/TraceWriter.h"
 #include "runtime/plan/program/Plan.h"
 
 #include <unordered_map>
@@ -65,6 +66,16 @@ private:
 /// Returns true if the micro-batch begins inside a sample. Every sliced sample has such a
 /// micro-batch.
 bool continuesSample(const plan::MicroBatch &microBatch);
+
+/// Samples of a plan that are sliced, and their slices.
+struct SliceCount {
+  int64_t samples = 0, slices = 0;
+};
+/// Linear in the segments, and O(micro-batches) if no sample is sliced.
+SliceCount countSlices(const plan::Plan &plan);
+
+/// Returns the tokens of a micro-batch, as a trace has them.
+TraceTokens tokensOf(const plan::MicroBatch &microBatch);
 
 /// Returns the bundles of these micro-batches; looks for them only if a micro-batch begins
 /// inside a sample.

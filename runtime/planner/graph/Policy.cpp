@@ -78,6 +78,11 @@ void noteMicroBatches(const Policy &policy, int64_t positions,
   const int64_t size = policy.options.maxTokensPerMicroBatch;
   const int64_t count = policy.microBatches;
   const int stages = policy.strategy.pp;
+  if (stages == 1 && policy.options.slices.any())
+    notes.push_back(formatText(
+        "--slices %s gains nothing: slices fill a pipeline, and there is one "
+        "stage",
+        describeSlices(policy.options.slices)));
   // Slices fill a pipeline too.
   if (stages > 1 && count < 2 * stages && !policy.options.slices.any())
     notes.push_back(formatText(

@@ -183,6 +183,14 @@ limitPolicy(const Planner &planner, PlanRequest request,
   request.isAgain = true;
   DYNA_ASSIGN_OR_RETURN(Policy policy,
                         choosePolicy(planner.costs(), std::move(request)));
+  const PlanOptions &limited = policy.options;
+  if (Status fits = limited.slices.check(limited.maxTokensPerMicroBatch,
+                                         limited.mostTokens());
+      limited.slices.any() && !fits.isOk())
+    return Status::invalidArgument(formatText(
+        "%s; larger ones than %d tokens do not fit %s of a rank (%s)",
+        fits.message(), limited.maxTokensPerMicroBatch, formatBytes(rankBytes),
+        flag));
   policy.notes.push_back(formatText(
       "micro-batches have at most %d tokens, not %d: larger ones do not fit %s "
       "of a rank (%s)",

@@ -141,6 +141,9 @@ Status MetricsFile::followName() {
 void StepMetrics::addPlan(const plan::Plan &plan, bool choosesRecompute) {
   if (fallback.empty())
     fallback = plan.fallback;
+  const SliceCount own = countSlices(plan);
+  slices.samples += own.samples;
+  slices.slices += own.slices;
   if (!choosesRecompute)
     return;
   if (!recomputed)
@@ -233,6 +236,8 @@ Status MetricsFile::write(const StepMetrics &m) {
            m.hasGradientNorm ? JsonText(m.gradientNorm) : JsonText::null())
       .add("peak_bytes", m.peakBytes)
       .add("micro_batches", m.microBatches);
+  if (m.slices.samples > 0)
+    line.add("sliced_samples", m.slices.samples).add("slices", m.slices.slices);
   if (!m.hasGradientNorm)
     line.add("has_gradient_norm", false);
   addPhases(line, m);

@@ -6,6 +6,7 @@
 #define DYNA_RUNTIME_TRAIN_METRICS_H
 
 #include "runtime/base/Status.h"
+#include "runtime/plan/program/Bundles.h"
 #include "runtime/plan/program/Plan.h"
 #include "runtime/planner/report/PlanReport.h"
 
@@ -53,6 +54,7 @@ struct StepMetrics {
   /// Mean seconds of a micro-batch, forward and backward, by layer. Empty if there is
   /// one stage, or if the host does not know them.
   std::vector<double> layerSeconds;
+  SliceCount slices; ///< of all phases
   /// In the order in which they ran; none where there is one strategy.
   std::vector<PhaseMetrics> phases;
   /// Where there are several: StepResult's, of the ranks of all processes.
@@ -72,7 +74,7 @@ struct StepMetrics {
   std::optional<std::array<int64_t, 3>> recomputed;
   std::optional<PruningMetrics> pruning;
 
-  /// What a plan is other than what was asked for; of several, all of it.
+  /// What a plan is other than what was asked for, and its slices; of several, all of it.
   void addPlan(const plan::Plan &plan, bool choosesRecompute);
 };
 

@@ -83,6 +83,21 @@ void addPhases(std::string &text, const Session &session,
                         : 0.0));
 }
 
+/// What plans had other than --pipeline, and their slices.
+void addPlans(std::string &text, const TrainSummary &summary) {
+  if (summary.otherSchedules > 0)
+    addRow(text, "schedule",
+           formatText("%s had another than --pipeline, which fits or is "
+                      "faster; --metrics say which",
+                      countOf(summary.otherSchedules, "step")));
+  if (summary.slicedSteps > 0)
+    addRow(text, "slices",
+           formatText("%s in %s, in %s",
+                      countOf(summary.slices.samples, "sample"),
+                      countOf(summary.slices.slices, "slice"),
+                      countOf(summary.slicedSteps, "step")));
+}
+
 std::string describeStop(const TrainOptions &options,
                          const TrainSummary &summary) {
   if (summary.isWhole)
@@ -141,11 +156,7 @@ std::string summaryText(const Session &session, const TrainSummary &summary) {
   if (summary.steps > 0)
     addRow(text, options.pad || summary.pads ? "padding" : "padding avoided",
            describePadding(summary));
-  if (summary.otherSchedules > 0)
-    addRow(text, "schedule",
-           formatText("%s had another than --pipeline, which fits or is "
-                      "faster; --metrics say which",
-                      countOf(summary.otherSchedules, "step")));
+  addPlans(text, summary);
   addChanges(text, summary);
   addRow(text, "peak memory", formatBytes(session.peakBytes()));
   if (!summary.savedTo.empty())

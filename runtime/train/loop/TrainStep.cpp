@@ -256,6 +256,9 @@ void Trainer::countStep(const StepMetrics &metrics, const StepResult &result,
   }
   ++summary_.steps;
   summary_.otherSchedules += metrics.fallback.empty() ? 0 : 1;
+  summary_.slicedSteps += metrics.slices.samples > 0 ? 1 : 0;
+  summary_.slices.samples += metrics.slices.samples;
+  summary_.slices.slices += metrics.slices.slices;
   summary_.tokens += metrics.tokens;
   summary_.seconds += metrics.seconds;
   summary_.phases.add(metrics);

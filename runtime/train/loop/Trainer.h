@@ -59,6 +59,8 @@ struct TrainSummary {
   PhaseSummary phases;
   double flops = 0;
   int64_t otherSchedules = 0; ///< steps with another schedule
+  int64_t slicedSteps = 0;    ///< steps that slice samples
+  SliceCount slices;          ///< of these steps
   std::string savedTo;
   std::string pruning;     ///< how much is zero; empty without --prune
   std::string balance;     ///< moves of layers; empty without --rebalance

@@ -256,14 +256,20 @@ Status limitSamples(Session &session, bool training, bool runsHere) {
     DYNA_RETURN_IF_ERROR(refuseIfDeterministic(options));
   }
   session.sampleLimit = longest;
-  if (longest < most)
-    session.notes.push_back(formatText(
-        "samples have at most %d of the model's %d positions: alone in a "
-        "micro-batch, longer ones do not fit %s of a rank%s",
-        longest, most, formatBytes(rankBytes),
-        isSaid
-            ? " (--rank-memory)"
-            : ", half of what is free; --rank-memory says what it may take"));
+  if (longest == most)
+    return Status::ok();
+  const std::string note = formatText(
+      "samples have at most %d of the model's %d positions: alone in a "
+      "micro-batch, longer ones do not fit %s of a rank%s",
+      longest, most, formatBytes(rankBytes),
+      isSaid ? " (--rank-memory)"
+             : ", half of what is free; --rank-memory says what it may take");
+  if (Status fits =
+          plan.slices.check(plan.maxTokensPerMicroBatch,
+                            std::max(plan.maxTokensPerMicroBatch, longest));
+      plan.slices.any() && !fits.isOk())
+    return Status::invalidArgument(fits.message() + "; " + note);
+  session.notes.push_back(note);
   return Status::ok();
 }
 

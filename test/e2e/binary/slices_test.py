@@ -31,6 +31,30 @@ class SlicesTest(slices.SlicesTest):
         self.assertLessEqual(counts[1], 4 * counts[0])
         self.assertEqual(models[1], models[2])
 
+    def test_a_run_says_that_it_slices(self):
+        """Summary, metrics and trace name slices; a run of whole samples names none."""
+        run = ("--strategy=dp=1,tp=1,pp=2", "--pipeline=1f1b", "--tokens-per-micro-batch=64")
+        for slices in ("none", "4"):
+            metrics, trace = self.folder / f"said-{slices}.jsonl", self.folder / f"said-{slices}.json"
+            done = common.run(common.training(common.binary("gpt2"), self.corpus, *run, f"--slices={slices}",
+                                              f"--metrics={metrics}", f"--trace={trace}", steps=2))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            lines = [line for line in common.lines_of(metrics) if "loss" in line]
+            events = [event["args"] for event in common.trace_events(trace) if event["ph"] == "X" and "micro_batch" in event["args"]]
+            if slices == "none":
+                self.assertNotRegex(done.stdout + done.stderr, "(?m)^  slices ")
+                self.assertFalse(any("slices" in line for line in lines) or any("tokens" in args for args in events))
+                continue
+            counts = [sum(line[name] for line in lines) for name in ("sliced_samples", "slices")]
+            self.assertRegex(done.stdout + done.stderr, rf"(?m)^  slices +{counts[0]} samples? in {counts[1]} slices, in 2 steps$")
+            for step, line in enumerate(lines):
+                own = [args for args in events if args["step"] == step + 1]
+                self.assertTrue(all("tokens" in args and ("sample" in args) != ("samples" in args) for args in own))
+                # Each micro-batch once, however many events it has.
+                tokens = {args["micro_batch"]: args["tokens"] for args in own}
+                self.assertEqual(sum(tokens.values()), line["tokens"])
+                self.assertTrue(any(args["context"] > 0 for args in own))
+
 
     def test_work_is_that_of_whole_samples(self):
         """No slice computes a product twice: flops are counted where the work is done, and equal the manifest's."""
@@ -151,6 +175,21 @@ class BadInputTest(common.BinaryTest):
         # Keys and values of slices take more than whole samples do.
         self.assertGreater(enough, int(re.search(r"--rank-memory (\d+) is enough", whole)[1]))
         common.succeed(common.training(common.binary("gpt2"), self.corpus, *run, f"--rank-memory={enough}", steps=1))
+
+    def test_one_stage(self):
+        for slices in ("4", "exact"):
+            done = common.run(common.training(common.binary("gpt2"), self.corpus, f"--slices={slices}", steps=1))
+            self.assertIn(f"--slices {slices} gains nothing", done.stderr)
+
+    def test_padded_samples_are_cut(self):
+        """--pad comes before the cut: each micro-batch of padded samples has all its slices."""
+        counts = []
+        for flags in (("--slices=none",), ("--slices=2",)):
+            metrics = self.folder / f"padded-{len(counts)}.jsonl"
+            common.succeed(common.training(common.binary("gpt2"), self.corpus, "--pad", "--strategy=dp=1,tp=1,pp=2", "--pipeline=1f1b",
+                                           f"--metrics={metrics}", *flags, steps=1))
+            counts.append(common.lines_of(metrics)[0]["micro_batches"])
+        self.assertEqual(counts[1], 2 * counts[0])
 
     def test_small_chunks(self):
         """Rows of each chunk are rounded up; memory is taken for that."""

@@ -47,6 +47,24 @@ TEST(TraceWriterTest, TimesAreRoundedToTheNearestTick) {
   EXPECT_THAT(text, testing::HasSubstr("\"ts\": 153.500, \"dur\": 53.125"));
 }
 
+TEST(TraceWriterTest, TokensAreNamedIfASampleHasThem) {
+  const auto textOf = [](const TraceTokens &tokens) {
+    TraceWriter writer;
+    TraceArguments arguments;
+    arguments.microBatch = 3;
+    arguments.tokens = tokens;
+    writer.slice(0, 0, "a", "test", 0, 1, arguments);
+    return writer.finish();
+  };
+  EXPECT_THAT(textOf({7, 1, 20, 60}),
+              testing::HasSubstr("\"micro_batch\": 3, \"sample\": 7, "
+                                 "\"tokens\": 20, \"context\": 60}"));
+  EXPECT_THAT(textOf({-1, 2, 20, 0}),
+              testing::HasSubstr("\"samples\": 2, \"tokens\": 20, "
+                                 "\"context\": 0}"));
+  EXPECT_THAT(textOf({}), testing::Not(testing::HasSubstr("tokens")));
+}
+
 // The rule of this test is not one that everything keeps.
 TEST(TraceWriterTest, OverlapsAreFound) {
   auto one = [](double begin, double duration) {

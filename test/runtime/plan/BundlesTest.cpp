@@ -128,6 +128,41 @@ TEST(BundlesTest, RowsOfTheStoreAreThoseOfTokens) {
   }
 }
 
+TEST(BundlesTest, CountsAreThoseOfSlicedSamples) {
+  std::mt19937 random(5);
+  int64_t counted = 0;
+  for (int round = 0; round < 500; ++round) {
+    const plan::Plan plan = randomPlan(random);
+    std::map<int64_t, int64_t> slices;
+    for (const plan::MicroBatch &microBatch : plan.microBatches) {
+      int64_t tokens = 0, context = 0;
+      for (const plan::Segment &segment : microBatch.segments) {
+        ++slices[segment.sample];
+        tokens += segment.length;
+        context += segment.begin;
+      }
+      const TraceTokens told = tokensOf(microBatch);
+      EXPECT_EQ(told.samples, static_cast<int64_t>(microBatch.segments.size()));
+      EXPECT_EQ(told.sample, microBatch.segments.size() == 1
+                                 ? microBatch.segments[0].sample
+                                 : -1);
+      EXPECT_EQ(told.tokens, tokens);
+      EXPECT_EQ(told.context, context);
+    }
+    const SliceCount count = countSlices(plan);
+    int64_t samples = 0, parts = 0;
+    for (const auto &[sample, number] : slices)
+      if (number > 1) {
+        ++samples;
+        parts += number;
+      }
+    EXPECT_EQ(count.samples, samples);
+    EXPECT_EQ(count.slices, parts);
+    counted += parts;
+  }
+  EXPECT_GT(counted, 1000);
+}
+
 TEST(BundlesTest, WholeSamplesHaveNone) {
   plan::Plan plan;
   plan.microBatches = {{{{0, 0, 5}, {1, 0, 3}}}, {{{2, 0, 0}}}};

@@ -70,15 +70,27 @@ static Status lockAt(int descriptor, const std::string &path) {
 
 /// A new run replaces what an earlier one wrote, and nothing else.
 static Status checkOwn(const std::string &path) {
+  // Forecasts make lines long. What is longer than all lines of a run is none.
+  constexpr size_t mostBytes = size_t{16} << 20, chunk = size_t{64} << 10;
   std::ifstream file(path);
   std::string line;
-  line.resize(4096);
-  file.read(line.data(), static_cast<std::streamsize>(line.size()));
-  line.resize(static_cast<size_t>(file.gcount()));
+  size_t end = 0;
+  do {
+    const size_t before = line.size();
+    line.resize(before + chunk);
+    file.read(line.data() + before, chunk);
+    line.resize(before + static_cast<size_t>(file.gcount()));
+    end = line.find('\n', before);
+  } while (file && end == std::string::npos && line.size() < mostBytes);
   if (line.empty())
     return Status::ok();
-  StatusOr<JsonValue> first = parseJson(line.substr(0, line.find('\n')));
-  if (first.isOk() && (first->find("step") || first->find("loss")))
+  JsonReader reader(std::string_view(line).substr(0, end));
+  bool isOurs = false;
+  Status status = reader.readObject([&](const std::string &key) {
+    isOurs |= key == "step" || key == "loss";
+    return reader.skip();
+  });
+  if (status.isOk() && reader.finish().isOk() && isOurs)
     return Status::ok();
   return Status::invalidArgument(
       path + " holds something else than metrics, which would be lost: choose "

@@ -189,6 +189,9 @@ TEST_F(TrainProgramTest, MetricsReplaceMetricsAlone) {
     std::ifstream file(path("notes"));
     EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), text);
   }
+  // A step with many slices has a long line.
+  std::ofstream(path("m")) << "{\"step\": 1, \"predicted\": \""
+                           << std::string(200000, 'x') << "\"}\n";
   // Those of an earlier run, and of an evaluation, are replaced.
   for (const char *task : {"--evaluate", "--steps=2", "--steps=1"})
     EXPECT_EQ(run(training({task, "--metrics=" + path("m")})).code, 0) << task;

@@ -26,7 +26,7 @@ data.write_text("".join(json.dumps({"text": "x" * size}) + "\n" for size in size
 limited = 0
 for case in cases:
     strategy, flags = (part.split() for part in case.split("|"))
-    common = ["--strategy", *strategy, "--costs", costs, "--tokens-per-batch", 4096, *flags]
+    common = ["--strategy", *strategy, "--costs", costs, "--tokens-per-batch", 2048, *flags]
     memory = flags[flags.index("--rank-memory"):][:2] if "--rank-memory" in flags else []
     run(binary, "--data", data, "--write-lengths", lengths, "--strategy", *strategy, *memory)
     ran = run(binary, "--data", data, "--shuffle", "none", "--steps", 1, "--no-progress", "--metrics", metrics, *common)

@@ -1,4 +1,4 @@
-//===- DeviceClock.h - When a device did what it was given ------*- C++ -*-===//
+//===- DeviceClock.h - Times of work on a device that runs late -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -15,9 +15,10 @@
 
 namespace dyna {
 
-/// Slices of a trace know when the host gave their work. Where a device runs late,
-/// its stream gets a mark behind each, and once all of a step is done, slices
-/// are moved to when the work was done: from the mark before to their own.
+/// Moves slices of a trace to the times at which the device did their work. At first
+/// a slice has the time at which the host gave the work. A device that runs late gets
+/// a mark behind each slice in its stream. When a step is done, a slice lasts from the
+/// mark before to its own.
 class DeviceClock {
 public:
   DeviceClock(Device &device, Stream &stream)
@@ -26,7 +27,7 @@ public:
   /// A step begins, behind those that are not read. If there is none, the device
   /// has nothing to do: its clock and the recorder's say the same.
   Status start(const TraceRecorder &recorder);
-  /// What was given since the last mark is slice number `slice`.
+  /// Marks the end of slice number `slice`, which is the work since the last mark.
   Status mark(size_t slice);
   /// All marks of the first step are done: moves their slices.
   Status read(TraceRecorder &recorder);

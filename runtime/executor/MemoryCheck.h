@@ -1,19 +1,19 @@
-//===- MemoryCheck.h - Which bytes were really touched ----------*- C++ -*-===//
+//===- MemoryCheck.h - Compares accesses with plans ------------*- C++ -*-====//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Holds what compiled code does against what instructions are said to do
-// (plan/ProgramBlocks). Free memory of the dynamic region is filled with
-// 0xFF bytes, which read as NaN and as index -1. After each instruction the
-// arena is compared with its image from before: a byte that changed outside the
-// blocks and parameters which the instruction may write is an error that names
-// it. What an exchange in flight writes is left out, image and all, until it is
-// waited for: other ranks write there meanwhile. When a block is given back it
-// is measured, up to its last byte that is not 0xFF, and poisoned again.
+// Compares the bytes that compiled code writes with those that its instructions
+// may write (plan/ProgramBlocks). Free memory of the dynamic region is filled
+// with 0xFF bytes, which read as NaN and as index -1. After each instruction the
+// arena is compared with its image from before. A byte that changed outside the
+// blocks and parameters of the instruction is an error that names it. Memory of
+// an exchange in flight is left out until the exchange is waited for, because
+// other ranks write there meanwhile. When a block is given back, it is measured
+// up to its last byte that is not 0xFF, and poisoned again.
 //
-// In a step of several graphs switches may write home's parameters and what phases
-// have in the region (StepMemory.h) while they have it; free is all else there,
-// whenever a phase's own memory begins.
+// In a step of several graphs, switches may write home's parameters. They may also
+// write blocks of phases in the region (StepMemory.h) while the phases have them.
+// All other memory there is free when a phase's own memory begins.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,7 +59,7 @@ public:
   /// Poisons what is free of the region and takes the first image. The run's
   /// program follows.
   Status begin(const Run &run);
-  /// The same where a phase's own memory begins.
+  /// Does the same when a phase's own memory begins.
   Status openBody(const Run &run);
   /// After the run's instruction and before its blocks are given back.
   Status after(const Run &run, const plan::Instruction &instruction);

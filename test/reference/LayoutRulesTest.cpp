@@ -67,6 +67,33 @@ static const LayerCase layerCases[] = {
 #include "test/reference/LayerCases.inc"
 };
 
+/// A head whose weight is frozen. Only calls say so, so it needs a model.
+static const char frozenHead[] = R"(
+dyna.parameter @wte : tensor<33x8xf64> normal 0.02
+dyna.parameter @w : tensor<33x8xf64> normal 0.02 frozen
+dyna.layer @embed[%w: tensor<33x8xf64>](%ids: tensor<?xi32>)
+    -> tensor<?x8xf64> {
+  %x = dyna.embedding %ids, %w : tensor<?xi32>, tensor<33x8xf64>
+  dyna.return %x : tensor<?x8xf64>
+}
+dyna.layer @head[%w: tensor<33x8xf64>](%x: tensor<?x8xf64>,
+    %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets
+      : tensor<?x8xf64>, tensor<33x8xf64>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>,
+    %segments: !dyna.segments)
+    facts<family = "custom", vocabulary = 33, positions = 0, width = 8,
+          heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0,
+          config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte](%ids)
+      : (tensor<?xi32>) -> tensor<?x8xf64>
+  %1 = dyna.call "head" @head[@w](%0, %targets)
+      : (tensor<?x8xf64>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %1 : tensor<1xf64>
+})";
+
 /// Makes `whole` what is left of it without a random addend, which is returned.
 static Tensor takeAddend(Tensor &whole, uint64_t seed) {
   Tensor addend(whole.shape);
@@ -146,16 +173,18 @@ void LayoutRulesTest::checkLayer(ModuleOp module, LayerOp layer) {
 }
 
 TEST_F(LayoutRulesTest, SumsPassOnlyThroughWhatIsLinear) {
-  for (const LayerCase &layerCase : layerCases) {
-    SCOPED_TRACE(layerCase.name);
-    std::string text =
-        std::string("dyna.layer @") + layerCase.name + layerCase.text;
+  auto check = [&](const std::string &text, StringRef layer) {
+    SCOPED_TRACE(layer.str());
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
     PassManager passes(&context);
     passes.addPass(createDifferentiate());
     ASSERT_TRUE(module && succeeded(passes.run(*module)));
-    checkLayer(*module, *module->getOps<LayerOp>().begin());
-  }
+    checkLayer(*module, module->lookupSymbol<LayerOp>(layer));
+  };
+  for (const LayerCase &layerCase : layerCases)
+    check(std::string("dyna.layer @") + layerCase.name + layerCase.text,
+          layerCase.name);
+  check(frozenHead, "head");
   EXPECT_GT(claims, 20);
   // These stand in update and cast alone, behind all sums.
   const std::set<std::string> ofUpdates = {"dyna.adamw", "dyna.cast",

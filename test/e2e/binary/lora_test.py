@@ -134,9 +134,9 @@ class LoraTest(strategies.StrategiesTest):
             done = self.checkpoint_tool(step, "--merge", merged)
             self.assertEqual(done.returncode, 0, done.stderr)
             plain = strategies.program(family, degrees=())
-            losses = [self.loss_of(lora_program(family), family, self.runs / "unmerged", step),
-                      self.loss_of(plain, family, self.runs / "merged-run", merged),
-                      self.loss_of(plain, family, self.runs / "begun-run", self.begun(family))]
+            losses = [self.loss_of(lora_program(family), family, self.runs / f"{family}-unmerged", step),
+                      self.loss_of(plain, family, self.runs / f"{family}-merged-run", merged),
+                      self.loss_of(plain, family, self.runs / f"{family}-begun-run", self.begun(family))]
             self.assertLess(abs(losses[0] - losses[1]), 1e-13 * losses[0])
             self.assertGreater(abs(losses[0] - losses[2]), 1e-6)
 

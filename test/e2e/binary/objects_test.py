@@ -28,6 +28,10 @@ OF_KERNELS = {"dyna_progress"}
 OF_OTHER_DEVICES = {"dyna_launch_kernel", "dyna_matmul_f64"}
 # What the executor calls at the end of a step.
 OF_EXECUTOR = {"dyna_note_losses", "dyna_clip_norm", "dyna_place_rows"}
+# What the executor calls when a phase reads sparse weights.
+OF_SPARSE_VALUES = {"dyna_take_sparse_values"}
+# What objects of `dynac --sparse` call.
+OF_SPARSE = {f"dyna_sparse_matmul_{name}" for name in ("f32", "f64", "bf16", "bf16_f32")}
 MEMORY = {"memcpy", "memmove", "memset"}
 # Functions of libm that f64 code may call.
 LIBM = {"erfc", "exp", "exp2", "expm1", "log", "log1p", "log2", "pow", "tanh", "erf", "sin", "cos", "sqrt", "floor", "fmod"}
@@ -67,7 +71,7 @@ def symbols(path, *flags):
 
 class ObjectsTest(common.BinaryTest):
     def test_the_abi_declares_what_is_on_the_list(self):
-        self.assertEqual(declared(), ANYWHERE.union(EXCHANGES, OF_KERNELS, OF_OTHER_DEVICES, OF_EXECUTOR, *OF_TYPE.values()))
+        self.assertEqual(declared(), ANYWHERE.union(EXCHANGES, OF_KERNELS, OF_OTHER_DEVICES, OF_EXECUTOR, OF_SPARSE_VALUES, OF_SPARSE, *OF_TYPE.values()))
 
     def test_imports_are_on_the_list(self):
         for name in ("gpt2", "llama"):

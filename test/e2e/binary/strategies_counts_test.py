@@ -226,7 +226,7 @@ class Model:
         if case.ranks > 1:
             rank = (self.replica * case.pp + self.stage) * t + self.shard
             reduce_all(1, LAYERS, case.ranks, rank)  # squared norms
-            reduce_all(1, self.all + 7 * case.ranks, case.ranks, rank)  # losses; RankUse of every rank
+            reduce_all(1, self.all + 7 * case.ranks + LAYERS, case.ranks, rank)  # losses; RankUse of every rank; seconds of layers
         return found
 
     def collective_calls(self):

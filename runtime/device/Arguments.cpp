@@ -85,7 +85,7 @@ dyna_status dyna::checkHead(dyna_context *context, const dyna_head *p,
                 "%s: rows with a target are listed, but not how many they are",
                 name);
   if (!p->loss_sum || !p->matmul || (p->dx && !p->matmul_input) ||
-      (p->dw && (!p->dx || !p->matmul_weight)))
+      (p->dw && ((!p->dx && p->rows > 0) || !p->matmul_weight)))
     return fail(context, DYNA_INVALID_ARGUMENT,
                 "%s: loss_sum, or a matrix product, or (with dw) dx is null",
                 name);

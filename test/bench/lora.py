@@ -12,7 +12,6 @@ import argparse
 import json
 import os
 import pathlib
-import random
 import subprocess
 
 CONFIG = {"model_type": "gpt2", "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0}
@@ -26,11 +25,7 @@ def build(options):
     options.work.mkdir(parents=True, exist_ok=True)
     config = options.work / "gpt2.json"
     config.write_text(json.dumps(CONFIG))
-    corpus = options.work / "corpus"
-    corpus.mkdir(exist_ok=True)
-    generator = random.Random(1)
-    for i in range(64):
-        (corpus / f"{i}.txt").write_text("".join(generator.choice("etaoin shrdlu") for _ in range(1000)))
+    (options.work / "lengths.txt").write_text(f"{min(options.tokens, 1024)}\n")
     binaries = {}
     for name, flags in (("full", []), ("lora", [f"--lora=q,v:{RANK}"])):
         module, binary = options.work / f"{name}.mlir", options.work / name
@@ -45,7 +40,7 @@ def run(options, name, binary):
     metrics, counts = options.work / f"{name}.jsonl", options.work / f"{name}.counts"
     metrics.unlink(missing_ok=True)
     before = os.times()
-    subprocess.run([binary, "--data", options.work / "corpus", f"--steps={options.steps}",
+    subprocess.run([binary, "--data", f"synthetic:lengths={options.work / 'lengths.txt'}", f"--steps={options.steps}",
                     f"--tokens-per-batch={options.tokens}", f"--threads={options.threads}", f"--metrics={metrics}",
                     f"--counts={counts}", "--no-progress"], check=True, stdout=subprocess.DEVNULL)
     after = os.times()

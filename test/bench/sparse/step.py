@@ -1,3 +1,5 @@
+#!/usr/bin/env python3
+# Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Times a training step before and behind one pruning event, in one run of one binary.
 
     test/bench/sparse/step.py --build-dir build [--sparsity 0.9] [--type f32] [--tokens 1024] [--steps 6]

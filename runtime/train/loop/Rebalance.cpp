@@ -31,14 +31,19 @@ double imbalanceOf(const std::vector<double> &loads) {
                  : 1;
 }
 
-/// Adds up values of parameters for the layer that owns each of them.
+/// Adds up values of parameters by layer. A tied parameter counts at the first layer that
+/// uses it. Frozen parameters count too, although no layer updates them.
 template <typename Value>
 auto sumByLayer(const Model &model, Value valueOf)
     -> std::vector<decltype(valueOf(0))> {
-  const RankView whole = RankView::whole(model);
   std::vector<decltype(valueOf(0))> sums(model.layers());
-  for (int p = 0; p < model.parameters(); ++p)
-    sums[whole.owner(p)] += valueOf(p);
+  std::vector<bool> isCounted(model.parameters());
+  for (int layer = 0; layer < model.layers(); ++layer)
+    for (int p : model.layer(layer).parameters()) {
+      if (!isCounted[p])
+        sums[layer] += valueOf(p);
+      isCounted[p] = true;
+    }
   return sums;
 }
 
@@ -52,9 +57,8 @@ std::vector<int64_t> bytesByLayer(const Model &model, const Strategy &strategy,
     int64_t ofElement = 0;
     for (ParameterPart part : stateParts(model, p, Persistent::Training))
       ofElement += partElementBytes(model, p, part);
-    if (withGradients)
+    if (withGradients && !model.isFrozen(p))
       ofElement += partElementBytes(model, p, ParameterPart::Gradient);
-
     return ofElement * model.elements(p);
   });
   for (int64_t &one : bytes)

@@ -71,6 +71,8 @@ protected:
     std::vector<double> all;
     const Model &model = ranks.model();
     for (int p = 0; p < model.parameters(); ++p) {
+      if (ranks.partBytes(p, part) == 0)
+        continue; // frozen
       const RowRange rows = {0, model.rows(p)};
       std::vector<double> values(model.elements(p));
       std::vector<float> narrow(model.elements(p));

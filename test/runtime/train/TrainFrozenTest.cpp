@@ -53,16 +53,6 @@ protected:
     return others;
   }
 
-  static std::vector<uint8_t> readBytes(RankTeam &ranks, int p,
-                                        ParameterPart part) {
-    std::vector<uint8_t> bytes(static_cast<size_t>(ranks.partBytes(p, part)));
-    if (!bytes.empty())
-      EXPECT_TRUE(
-          ranks.readRows(p, part, {0, ranks.model().rows(p)}, bytes.data())
-              .isOk());
-    return bytes;
-  }
-
   /// As numbers; none of bf16.
   static Numbers numbersOf(const std::vector<uint8_t> &bytes, bool isWide) {
     Numbers values;

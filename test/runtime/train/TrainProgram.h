@@ -9,6 +9,7 @@
 #include "runtime/base/Files.h"
 #include "runtime/base/JsonReader.h"
 #include "runtime/base/OutputFile.h"
+#include "runtime/executor/RankTeam.h"
 #include "runtime/train/session/Checkpointing.h"
 #include "test/Patience.h"
 
@@ -132,6 +133,28 @@ protected:
       usleep(500);
     }
     return true;
+  }
+
+  /// Waits until `folder` has a checkpoint of step `wanted`, or of one of the next 20.
+  bool waitForSave(pid_t child, const char *folder, int64_t wanted) const {
+    return waitFor(child, [&] {
+      for (int64_t step = wanted; step < wanted + 20; ++step)
+        if (fs::exists(folder_ / folder / ("step-" + std::to_string(step)) /
+                       "state.json"))
+          return true;
+      return false;
+    });
+  }
+
+  /// Returns the bytes of a part of parameter `p`, put together from all ranks.
+  static std::vector<uint8_t> readBytes(RankTeam &ranks, int p,
+                                        ParameterPart part) {
+    std::vector<uint8_t> bytes(static_cast<size_t>(ranks.partBytes(p, part)));
+    if (!bytes.empty())
+      EXPECT_TRUE(
+          ranks.readRows(p, part, {0, ranks.model().rows(p)}, bytes.data())
+              .isOk());
+    return bytes;
   }
 
   Result finish(pid_t child) const {

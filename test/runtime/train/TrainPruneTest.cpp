@@ -69,16 +69,6 @@ protected:
     return wide;
   }
 
-  static std::vector<uint8_t> readBytes(RankTeam &ranks, int p,
-                                        ParameterPart part) {
-    std::vector<uint8_t> bytes(static_cast<size_t>(ranks.partBytes(p, part)));
-    if (!bytes.empty())
-      EXPECT_TRUE(
-          ranks.readRows(p, part, {0, ranks.model().rows(p)}, bytes.data())
-              .isOk());
-    return bytes;
-  }
-
   static void readAll(RankTeam &ranks, Left &left) {
     for (int p = 0; p < ranks.model().parameters(); ++p) {
       left.masters.push_back(readPart(ranks, p, ParameterPart::Master));

@@ -75,6 +75,28 @@ TEST_F(TrainRebalanceTest, LayersMoveAndNumbersStay) {
               AllOf(HasSubstr("note: --rebalance: move: 1+4 -> 2+3, step "),
                     HasSubstr("earned back in 1 steps")));
 }
+
+/// Frozen parameters move with their layers, although no layer updates them.
+TEST_F(TrainRebalanceTest, FrozenLayersMove) {
+  TinyOptions model = tiny();
+  model.frozen = {"wte"};
+  for (int block = 0; block < 3; ++block)
+    for (const char *slot : {".w1", ".b1"})
+      model.frozen.push_back("h." + std::to_string(block) + slot);
+  const std::vector<std::string> arguments =
+      staying({"--steps=8", "--strategy=pp=2,layers=1+4"});
+  say({{0, {1, 1, 1, 1, 1}}});
+  const Outcome stays = train(model, arguments);
+  // The table of tokens alone has more parameters than all other layers.
+  for (auto [policy, version] :
+       {std::pair("time", 1), {"diffusion", 1}, {"parameters", 0}}) {
+    const Outcome moves =
+        rebalance(model, arguments, std::string(policy) + ",every=3");
+    expectSame(moves, stays);
+    EXPECT_EQ(moves.version, version) << policy << moves.said;
+  }
+}
+
 /// A move is in the trace, with the step behind it, however few steps are traced. So is
 /// what it has brought in the metrics.
 TEST_F(TrainRebalanceTest, MovesAreTracedAndReported) {
@@ -266,13 +288,7 @@ TEST_F(TrainRebalanceTest, KilledRunsLoseTheStepsSinceTheLastSave) {
   pid_t child = go("");
   for (int kills = 0; kills < 5; ++kills) {
     const int64_t wanted = 6 * kills + 3;
-    ASSERT_TRUE(waitFor(child, [&] {
-      for (int64_t step = wanted; step < wanted + 20; ++step)
-        if (fs::exists(folder_ / "parts" / ("step-" + std::to_string(step)) /
-                       "state.json"))
-          return true;
-      return false;
-    })) << *readFile(path("said"));
+    ASSERT_TRUE(waitForSave(child, "parts", wanted)) << *readFile(path("said"));
     usleep(700 * kills);
     kill(child, SIGKILL);
     int status = 0;

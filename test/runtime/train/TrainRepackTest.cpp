@@ -125,13 +125,7 @@ TEST_F(TrainRepackTest, KilledRunsLoseTheStepsSinceTheLastSave) {
   pid_t child = start(saving("parts"));
   for (int kills = 0; kills < 6; ++kills) {
     const int64_t wanted = 5 * kills + 2;
-    ASSERT_TRUE(waitFor(child, [&] {
-      for (int64_t step = wanted; step < wanted + 20; ++step)
-        if (fs::exists(folder_ / "parts" / ("step-" + std::to_string(step)) /
-                       "state.json"))
-          return true;
-      return false;
-    }));
+    ASSERT_TRUE(waitForSave(child, "parts", wanted));
     usleep(500 * kills);
     kill(child, SIGKILL);
     EXPECT_EQ(finish(child).code, 1000 + SIGKILL);

@@ -166,8 +166,8 @@ LogicalResult FamilyChecker::checkCustomConfig() {
       failed(checkSize(*config, "hidden_size", "width", width, width)));
 }
 
-/// What the config says is the fact, or more as far as the tables go: they may be
-/// padded. A fact of 0 says nothing.
+/// Fails if the config has another size than the fact. It may have a larger one, up to
+/// `most`, because tables may be padded. A fact of 0 accepts any size.
 LogicalResult FamilyChecker::checkSize(const llvm::json::Object &config,
                                        StringRef field, StringRef name,
                                        int64_t fact, int64_t most) {

@@ -26,8 +26,8 @@ struct StoredRule {
 struct CheckpointFormat {
   StringLiteral ourLayers, theirLayers; ///< before a layer's number
   ArrayRef<StoredRule> layer;           ///< behind the number
-  /// Of the other parameters. The first is the table of tokens, which files of tied
-  /// models may repeat as the head.
+  /// Rules of parameters outside layers. The first one is the table of tokens, which files
+  /// of tied models may repeat as the head.
   ArrayRef<StoredRule> model;
   /// Stands before all names but the head's. Files that are read may lack it.
   StringLiteral prefix;

@@ -78,7 +78,24 @@ OwningOpRef<ModuleOp> buildLlama(MLIRContext *context,
 LogicalResult addLoraScaling(ConfigReader &reader, const LoraOptions &lora,
                              std::string &config);
 
-/// Both steps, for the text of a config.json, with the adapters of `lora`.
+/// Does both for a family, given what reads its configurations and writes its models.
+template <typename Config>
+OwningOpRef<ModuleOp>
+importModel(MLIRContext *context, llvm::MemoryBufferRef text,
+            const LoraOptions &lora,
+            std::optional<Config> (*read)(ConfigReader &),
+            void (*write)(ModelBuilder &, const Config &)) {
+  ConfigReader reader(context, text);
+  std::optional<Config> config = read(reader);
+  if (!config || failed(addLoraScaling(reader, lora, config->json)))
+    return {};
+  ModelBuilder model(reader.location());
+  model.setLora(lora);
+  write(model, *config);
+  return succeeded(model.checkLora()) ? model.finish() : nullptr;
+}
+
+/// Read the text of a config.json and build its model, with the adapters of `lora`.
 /// `importConfig` looks at `model_type`.
 OwningOpRef<ModuleOp> importGpt2(MLIRContext *context,
                                  llvm::MemoryBufferRef text,

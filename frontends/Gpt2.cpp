@@ -178,14 +178,7 @@ OwningOpRef<ModuleOp> mlir::dyna::buildGpt2(MLIRContext *context,
 OwningOpRef<ModuleOp> mlir::dyna::importGpt2(MLIRContext *context,
                                              llvm::MemoryBufferRef text,
                                              const LoraOptions &lora) {
-  ConfigReader reader(context, text);
-  std::optional<Gpt2Config> config = readGpt2Config(reader);
-  if (!config || failed(addLoraScaling(reader, lora, config->json)))
-    return {};
-  ModelBuilder model(reader.location());
-  model.setLora(lora);
-  writeGpt2(model, *config);
-  return succeeded(model.checkLora()) ? model.finish() : nullptr;
+  return importModel(context, text, lora, readGpt2Config, writeGpt2);
 }
 
 //===----------------------------------------------------------------------===//

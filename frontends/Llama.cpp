@@ -353,14 +353,7 @@ OwningOpRef<ModuleOp> mlir::dyna::buildLlama(MLIRContext *context,
 OwningOpRef<ModuleOp> mlir::dyna::importLlama(MLIRContext *context,
                                               llvm::MemoryBufferRef text,
                                               const LoraOptions &lora) {
-  ConfigReader reader(context, text);
-  std::optional<LlamaConfig> config = readLlamaConfig(reader);
-  if (!config || failed(addLoraScaling(reader, lora, config->json)))
-    return {};
-  ModelBuilder model(reader.location());
-  model.setLora(lora);
-  writeLlama(model, *config);
-  return succeeded(model.checkLora()) ? model.finish() : nullptr;
+  return importModel(context, text, lora, readLlamaConfig, writeLlama);
 }
 
 //===----------------------------------------------------------------------===//
@@ -428,7 +421,7 @@ static Json readScaling(const Object &object, const Json &type) {
   return isComplete ? Json(scaling.text()) : type;
 }
 
-/// What stretches positions, if anything does.
+/// Returns the scaling of rotary positions; null if they are not scaled.
 static Json readRotation(const Object &config, StringRef) {
   for (StringRef around : {"rope_parameters", "rope_scaling"}) {
     const Json *value = config.get(around);

@@ -310,8 +310,8 @@ BlockArgument FunctionOp::findArgument(Memory memory, int64_t index) {
   return {};
 }
 
-/// Whether products take the value as their matrix, and nothing else uses it. What they
-/// add to it may be added to again, and returned.
+/// Returns true if only products use the value, as their matrix. A gradient may also be
+/// added to by several products, and returned.
 static bool isMatrixAlone(Value value, bool isGradient) {
   return llvm::all_of(value.getUsers(), [&](Operation *user) {
     if (isGradient && isa<ReturnOp>(user))

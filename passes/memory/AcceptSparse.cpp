@@ -17,7 +17,7 @@ namespace mlir::dyna {
 using namespace mlir;
 using namespace mlir::dyna;
 
-/// Whether some product reads the parameter, which none but products use.
+/// Returns true if products read the parameter, and no other op uses it.
 static bool feedsProducts(ArrayRef<FunctionOp> functions, int64_t entry) {
   bool isUsed = false;
   for (FunctionOp function : functions) {

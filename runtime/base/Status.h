@@ -91,7 +91,7 @@ private:
 } // namespace dyna
 
 /// Returns the failure of `expression`, a Status, from the enclosing function.
-/// That function returns a Status or a StatusOr.
+/// The enclosing function must return a Status or a StatusOr.
 #define DYNA_RETURN_IF_ERROR(expression)                                       \
   do {                                                                         \
     if (::dyna::Status dynaStatus = (expression); !dynaStatus.isOk())          \

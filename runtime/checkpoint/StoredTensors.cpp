@@ -308,8 +308,8 @@ void dropMissing(const std::vector<ParameterSlot> &slots,
   stored.resize(kept);
 }
 
-/// Whether a tensor is a copy of another one that is used: a file of a tied model may
-/// repeat the embedding as the head.
+/// Returns true if a tensor repeats another one, which is used instead. A file of a tied
+/// model may repeat the embedding as the head.
 bool isCopy(const SafetensorsFile &file, const std::string &wrapper,
             const TensorView &tensor, const std::vector<Group> &groups,
             const std::vector<const TensorView *> &stored) {

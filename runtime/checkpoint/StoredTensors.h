@@ -22,11 +22,12 @@ namespace dyna {
 /// Where a parameter lies in a file.
 struct Placement {
   std::string name; ///< of the tensor
-  /// Of several parameters stored side by side along the outputs.
+  /// The parameter is part `part` of `parts` that one tensor has side by side, along the
+  /// outputs.
   int part = 0, parts = 1;
   bool isTransposed = false; ///< stored as [in, out]
-  std::string
-      copy; ///< files may repeat the tensor under this name; empty: none
+  /// Files may repeat the tensor under this name; empty: they do not.
+  std::string copy;
 };
 
 /// How the files of a model name their tensors.

@@ -14,7 +14,7 @@ struct KindAt {
   int kind = 0; ///< index into Manifest.kinds
   int tp = 1;
   bool sp = false;
-  /// Of its tp ranks, at most, on one node; 0: all.
+  /// At most so many of its tp ranks are on one node; 0: all of them.
   int perNode = 0;
   int state = 0; ///< index into CostModel::states()
 };

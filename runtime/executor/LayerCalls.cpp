@@ -126,8 +126,8 @@ static Status call(Run &run, const Instruction &i,
   return run.seat.exchange() ? checkExchanges(run, i, before) : Status::ok();
 }
 
-/// What a function that computes the layer reads. Weights in sparse form get the values
-/// of the phase before it uses them first: then they were updated and gathered.
+/// Returns the tensors that a function of the layer reads. Before a phase first uses a
+/// weight in sparse form, its values are copied from the updated and gathered weight.
 static StatusOr<std::vector<dyna_tensor>> valuesOf(Run &run, int layer) {
   for (int p : run.view().layer(layer).parameters()) {
     if (run.hasValues[p])

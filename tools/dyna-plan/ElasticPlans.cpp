@@ -204,7 +204,7 @@ Status ElasticPlans::setMove(ElasticRow &row, const Strategy &strategy) const {
   return Status::ok();
 }
 
-/// Of the present stages, the most beside what layers have and keep.
+/// Finds the bytes of a stage that belong to no layer: the most of the present stages.
 void ElasticPlans::setOverhead() {
   const LayerBytes bytes = memoryOf(present_.pp);
   int layer = 0;
@@ -256,8 +256,8 @@ StatusOr<ElasticRow> ElasticPlans::balance(BalancePolicy policy,
   return row;
 }
 
-/// Of layers in another order nothing is planned. Loads are sums, and the step is longer
-/// than the present one as the loads say.
+/// Estimates a policy that changes the order of layers, which cannot be planned. Loads are
+/// sums of layers. The step is scaled from the present one by the largest loads.
 ElasticRow ElasticPlans::byLoads(BalancePolicy policy,
                                  const Balance &balance) const {
   ElasticRow row;

@@ -17,7 +17,7 @@ constexpr int64_t byRowBytes = 1, byColumnBytes = 3;
 /// Bytes of a tile in one side: its begin, its lines and their counts.
 constexpr int64_t tileBytes = 8 + 2 * DYNA_SPARSE_TILE;
 
-/// Boxes with each border at another place. What becomes empty is left out.
+/// Maps the borders of boxes by `place`. Boxes that become empty are left out.
 template <typename Place>
 std::vector<RankBox> placed(const std::vector<RankBox> &boxes, Place place) {
   std::vector<RankBox> result;
@@ -42,7 +42,7 @@ SwitchTensor placed(SwitchTensor tensor, int64_t elementBytes, Place place) {
   return tensor;
 }
 
-/// Of one weight in one state.
+/// The tensors of one weight in one state of its layer, and where they lie.
 class WeightState {
 public:
   WeightState(const Model &model, int parameter, const LayerState &state)

@@ -74,7 +74,7 @@ struct StepMetrics {
   std::optional<std::array<int64_t, 3>> recomputed;
   std::optional<PruningMetrics> pruning;
 
-  /// What a plan is other than what was asked for, and its slices; of several, all of it.
+  /// Adds the differences of a plan from what was asked for, and counts its slices.
   void addPlan(const plan::Plan &plan, bool choosesRecompute);
 };
 

@@ -102,7 +102,7 @@ private:
   bool skipsStep_ = false;     ///< the first one after other graphs
   bool deciderSkips_ = false;  ///< this step, by itself
   double secondsPerByte_ = -1; ///< -1: not measured yet
-  /// What the last move took beside its bytes; -1: there was none.
+  /// Seconds of the last move without the transfer of its bytes; -1: there was none.
   double fixedSeconds_ = -1;
   double graphSeconds_ = 0; ///< to choose, size and plan
   StageLoads loads_;

@@ -83,7 +83,7 @@ void addPhases(std::string &text, const Session &session,
                         : 0.0));
 }
 
-/// What plans had other than --pipeline, and their slices.
+/// Adds rows about schedules other than --pipeline, and about slices.
 void addPlans(std::string &text, const TrainSummary &summary) {
   if (summary.otherSchedules > 0)
     addRow(text, "schedule",

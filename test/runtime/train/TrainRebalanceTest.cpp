@@ -226,7 +226,7 @@ TEST_F(TrainRebalanceTest, GoesOnBehindRepacking) {
   EXPECT_EQ(moves.graph, "dp=1,tp=1,pp=1,layers=5");
 }
 
-/// A checkpoint has the cut of its moment. What is decided from then on may differ.
+/// A checkpoint has the cut of its step. A resumed run may decide otherwise from then on.
 TEST_F(TrainRebalanceTest, ResumesWithTheCutOfItsMoment) {
   auto saving = [&](const char *folder) {
     return staying({"--steps=9", "--strategy=pp=2,layers=1+4", "--save-every=1",

@@ -2,10 +2,10 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "dialects/dyna/JsonText.h"
 #include "dialects/dyna/KnownAttributes.h"
-#include "dialects/dyna/StoredTensors.h"
-#include "dialects/dyna/TextInput.h"
+#include "dialects/dyna/facts/StoredTensors.h"
+#include "dialects/dyna/text/JsonText.h"
+#include "dialects/dyna/text/TextInput.h"
 #include "frontends/FamilyConfig.h"
 #include "frontends/FamilyWiring.h"
 #include "frontends/Passes.h"

@@ -3,9 +3,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/ConfigReader.h"
-#include "dialects/dyna/JsonText.h"
 #include "dialects/dyna/KnownAttributes.h"
-#include "dialects/dyna/TextInput.h"
+#include "dialects/dyna/text/JsonText.h"
+#include "dialects/dyna/text/TextInput.h"
 #include "mlir/IR/Location.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"

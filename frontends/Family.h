@@ -12,7 +12,7 @@
 #ifndef DYNA_FRONTENDS_FAMILY_H
 #define DYNA_FRONTENDS_FAMILY_H
 
-#include "dialects/dyna/DerivedFacts.h"
+#include "dialects/dyna/facts/DerivedFacts.h"
 #include "frontends/CheckpointFormat.h"
 #include "frontends/Lora.h"
 #include "mlir/IR/BuiltinOps.h"

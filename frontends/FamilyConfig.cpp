@@ -3,8 +3,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/FamilyConfig.h"
-#include "dialects/dyna/JsonText.h"
 #include "dialects/dyna/KnownAttributes.h"
+#include "dialects/dyna/text/JsonText.h"
 #include "frontends/ConfigReader.h"
 #include "frontends/FamilyFields.h"
 #include "llvm/ADT/StringExtras.h"

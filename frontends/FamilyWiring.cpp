@@ -10,8 +10,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/FamilyWiring.h"
-#include "dialects/dyna/Adapters.h"
 #include "dialects/dyna/KnownAttributes.h"
+#include "dialects/dyna/facts/Adapters.h"
 
 #include <unordered_map>
 

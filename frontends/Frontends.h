@@ -11,7 +11,7 @@
 #ifndef DYNA_FRONTENDS_FRONTENDS_H
 #define DYNA_FRONTENDS_FRONTENDS_H
 
-#include "dialects/dyna/RopeScaling.h"
+#include "dialects/dyna/facts/RopeScaling.h"
 #include "frontends/ConfigReader.h"
 #include "frontends/ModelBuilder.h"
 

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "dialects/dyna/JsonText.h"
+#include "dialects/dyna/text/JsonText.h"
 #include "frontends/FamilyFields.h"
 #include "frontends/Frontends.h"
 

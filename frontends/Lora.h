@@ -3,7 +3,7 @@
 //===----------------------------------------------------------------------===//
 //
 // `--lora "q,v:16"` freezes all parameters of a model and puts adapters of rank 16
-// beside the linears `q` and `v` of every layer (dialects/dyna/Adapters.h). They are
+// beside the linears `q` and `v` of every layer (dialects/dyna/facts/Adapters.h). They are
 // ordinary parameters, so they are split, reduced, saved and updated as others are.
 //
 //===----------------------------------------------------------------------===//

@@ -3,7 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "frontends/ModelBuilder.h"
-#include "dialects/dyna/Adapters.h"
+#include "dialects/dyna/facts/Adapters.h"
 #include "mlir/IR/Verifier.h"
 #include <cmath>
 

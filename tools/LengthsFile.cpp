@@ -4,9 +4,9 @@
 
 #include "tools/LengthsFile.h"
 
-#include "runtime/base/Files.h"
-#include "runtime/base/InputFile.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/file/Files.h"
+#include "runtime/base/file/InputFile.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/model/Bytes.h"
 
 #include <algorithm>

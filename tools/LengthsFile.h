@@ -5,7 +5,7 @@
 #ifndef DYNA_TOOLS_LENGTHSFILE_H
 #define DYNA_TOOLS_LENGTHSFILE_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 
 #include <cstdint>
 #include <string>

@@ -4,8 +4,8 @@
 
 #include "tools/SparsityFile.h"
 
-#include "runtime/base/InputFile.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/file/InputFile.h"
+#include "runtime/base/text/Text.h"
 
 #include <algorithm>
 #include <cctype>

@@ -5,7 +5,7 @@
 #ifndef DYNA_TOOLS_SPARSITYFILE_H
 #define DYNA_TOOLS_SPARSITYFILE_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 #include "runtime/plan/model/LayerState.h"
 
 #include <string>

@@ -5,7 +5,7 @@
 #ifndef DYNA_TOOLS_TOOLSUPPORT_H
 #define DYNA_TOOLS_TOOLSUPPORT_H
 
-#include "runtime/base/Printable.h"
+#include "runtime/base/text/Printable.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks format, layering, lengths of functions, limits of time in tests, lit tests, text and
+# Checks format, files, layering, lengths of functions, limits of time in tests, lit tests, text and
 # (with --tidy) clang-tidy:
 #   tools/lint.sh [--fix] [--tidy] [--build-dir DIR] [--jobs N]
 # The format is that of clang-format 22 (package clang-format-22), pinned so that two
@@ -39,6 +39,7 @@ if [ "$fix" = 1 ]; then
 else
   "$formatter" --dry-run -Werror "${sources[@]}" || failed=1
 fi
+python3 test/lint/check_files.py . || failed=1
 python3 test/lint/check_layering.py . || failed=1
 python3 test/lint/check_lengths.py . || failed=1
 python3 test/lint/check_limits.py . || failed=1

@@ -9,7 +9,7 @@
 #include "passes/plan/Passes.h"
 #include "passes/plan/StageCuts.h"
 #include "passes/plan/StrategyChoice.h"
-#include "runtime/base/Printable.h"
+#include "runtime/base/text/Printable.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 

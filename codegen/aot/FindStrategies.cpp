@@ -7,7 +7,7 @@
 #include "codegen/aot/CheckOptions.h"
 #include "passes/Pipelines.h"
 #include "passes/plan/StrategyChoice.h"
-#include "runtime/base/Printable.h"
+#include "runtime/base/text/Printable.h"
 #include "runtime/plan/graph/ExecutableGraph.h"
 
 #include "mlir/Pass/PassManager.h"

@@ -7,7 +7,7 @@
 #include "codegen/cpu/CpuLowering.h"
 #include "dialects/dyna/Dyna.h"
 #include "dialects/dyna/Requirements.h"
-#include "passes/memory/Target.h"
+#include "passes/memory/value/Target.h"
 
 namespace mlir::dyna::cpu {
 #define GEN_PASS_DEF_CONVERTTOCPU

@@ -7,7 +7,7 @@
 #include "codegen/cuda/CudaLowering.h"
 #include "dialects/dyna/Dyna.h"
 #include "dialects/dyna/Requirements.h"
-#include "passes/memory/Target.h"
+#include "passes/memory/value/Target.h"
 
 namespace mlir::dyna::cuda {
 #define GEN_PASS_DEF_CONVERTTOCUDA

@@ -8,7 +8,7 @@
 #include "codegen/cuda/EmulateKernels.h"
 #include "codegen/cuda/PtxEmitter.h"
 #include "runtime/abi/DeviceCode.h"
-#include "runtime/base/OutputFile.h"
+#include "runtime/base/file/OutputFile.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <variant>

@@ -373,7 +373,7 @@ LogicalResult CudaLowering::lowerCast(FunctionLowering &function, CastOp op) {
 /// Parts that the sum over a tensor is split into: by its size alone, as the
 /// scratch memory is.
 static int64_t squareParts(Value x) {
-  // Blocks and chunks as passes/memory/OpScratch.cpp counts them.
+  // Blocks and chunks as passes/memory/value/OpScratch.cpp counts them.
   constexpr int64_t blockElements = 1024, minimumBlocks = 32;
   int64_t blocks = llvm::divideCeil(typeOf(x).getNumElements(), blockElements);
   return std::min<int64_t>(llvm::divideCeil(blocks, minimumBlocks), squareSums);

@@ -23,7 +23,7 @@
 #include "codegen/layers/RowsSlots.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "passes/memory/Target.h"
+#include "passes/memory/value/Target.h"
 #include "runtime/abi/Abi.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>

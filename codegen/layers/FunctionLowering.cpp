@@ -4,7 +4,7 @@
 
 #include "codegen/layers/FunctionLowering.h"
 
-#include "passes/memory/Values.h"
+#include "passes/memory/value/Values.h"
 #include "runtime/abi/Abi.h"
 #include "runtime/abi/Kernels.h"
 #include "llvm/ADT/TypeSwitch.h"

@@ -9,7 +9,7 @@
 
 #include "codegen/layers/FunctionLowering.h"
 
-#include "passes/memory/Target.h"
+#include "passes/memory/value/Target.h"
 #include "runtime/abi/Kernels.h"
 
 using namespace mlir;

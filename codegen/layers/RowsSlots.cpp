@@ -5,7 +5,7 @@
 #include "codegen/layers/RowsSlots.h"
 
 #include "codegen/rows/VectorMath.h"
-#include "passes/memory/Target.h"
+#include "passes/memory/value/Target.h"
 #include "runtime/abi/Kernels.h"
 
 using namespace mlir;

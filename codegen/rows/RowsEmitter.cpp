@@ -5,7 +5,7 @@
 #include "codegen/rows/RowsEmitter.h"
 
 #include "codegen/rows/VectorMath.h"
-#include "dialects/dyna/RopeScaling.h"
+#include "dialects/dyna/facts/RopeScaling.h"
 
 using namespace mlir;
 using namespace mlir::dyna;

@@ -24,7 +24,7 @@
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "runtime/base/LinearBytes.h"
+#include "runtime/base/load/LinearBytes.h"
 
 namespace mlir::dyna {
 

@@ -45,7 +45,7 @@ def Dyna_MatrixProductOpInterface
   let description = [{
     An op that is one product of an activation with a matrix, or of two activations
     into one. Those of one activation, with matrices that are neighbours, can run as
-    one (passes/memory/ProductRuns.h).
+    one (passes/memory/value/ProductRuns.h).
   }];
   let methods = [
     InterfaceMethod<"What is multiplied, and added to what.",

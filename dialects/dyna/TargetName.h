@@ -28,7 +28,7 @@ inline std::optional<TargetName> symbolizeTargetName(StringRef name) {
 }
 
 /// On a module: the name of the target that it is planned for; without it, the
-/// CPU. Target (passes/memory/Target.h) has the properties of each target.
+/// CPU. Target (passes/memory/value/Target.h) has the properties of each target.
 inline constexpr PhaseAttribute<StringAttr> kTarget{"dyna.target"};
 
 } // namespace mlir::dyna

@@ -4,10 +4,10 @@
 
 #include "dialects/dyna/Requirements.h"
 #include "passes/differentiate/Passes.h"
-#include "passes/distribute/LayerDeducer.h"
-#include "passes/distribute/LayoutRules.h"
-#include "passes/distribute/ParameterLayouts.h"
 #include "passes/distribute/Passes.h"
+#include "passes/distribute/deduce/LayerDeducer.h"
+#include "passes/distribute/deduce/LayoutRules.h"
+#include "passes/distribute/deduce/ParameterLayouts.h"
 #include "runtime/plan/graph/ExecutableGraph.h"
 
 namespace mlir::dyna {

@@ -3,8 +3,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/LocalVerifier.h"
-#include "passes/distribute/LayoutRules.h"
-#include "passes/distribute/Splits.h"
+#include "passes/distribute/deduce/LayoutRules.h"
+#include "passes/distribute/deduce/Splits.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;

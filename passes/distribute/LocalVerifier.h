@@ -23,9 +23,9 @@
 #define DYNA_PASSES_DISTRIBUTE_LOCALVERIFIER_H
 
 #include "dialects/dist/FactorRule.h"
-#include "passes/distribute/Borders.h"
 #include "passes/distribute/Expressions.h"
 #include "passes/distribute/LocalTypes.h"
+#include "passes/distribute/deduce/Borders.h"
 #include "llvm/ADT/DenseSet.h"
 
 namespace mlir::dyna {

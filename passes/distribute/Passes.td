@@ -18,8 +18,8 @@ def DeduceLayouts : Pass<"dyna-deduce-layouts", "::mlir::ModuleOp"> {
     than the model has layers are refused.
 
     Parameters are laid out by a rule over the forward graph
-    (passes/distribute/ParameterLayouts.h), all else follows from factor rules of the
-    ops (passes/distribute/LayoutRules.cpp).
+    (passes/distribute/deduce/ParameterLayouts.h), all else follows from factor rules of the
+    ops (passes/distribute/deduce/LayoutRules.cpp).
 
     A layer of which nothing is split, neither parameters nor work, gets a warning that says
     why: its ranks do the same. So do linears that stay whole beside parameters of their layer

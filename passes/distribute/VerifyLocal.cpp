@@ -8,10 +8,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dyna/Requirements.h"
-#include "passes/distribute/LayoutRules.h"
 #include "passes/distribute/LocalVerifier.h"
 #include "passes/distribute/Passes.h"
-#include "passes/distribute/TensorDegree.h"
+#include "passes/distribute/deduce/LayoutRules.h"
+#include "passes/distribute/deduce/TensorDegree.h"
 
 namespace mlir::dyna {
 #define GEN_PASS_DEF_VERIFYLOCAL

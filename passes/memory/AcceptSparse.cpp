@@ -5,9 +5,9 @@
 #include "passes/memory/AcceptSparse.h"
 #include "dialects/dyna/Requirements.h"
 #include "mlir/Pass/Pass.h"
-#include "passes/memory/MemoryPlan.h"
 #include "passes/memory/Passes.h"
-#include "passes/memory/Target.h"
+#include "passes/memory/place/MemoryPlan.h"
+#include "passes/memory/value/Target.h"
 
 namespace mlir::dyna {
 #define GEN_PASS_DEF_ACCEPTSPARSE

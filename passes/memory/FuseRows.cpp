@@ -3,13 +3,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/IR/Builders.h"
-#include "passes/memory/Epilogues.h"
-#include "passes/memory/OpScratch.h"
 #include "passes/memory/Passes.h"
-#include "passes/memory/RowGroups.h"
-#include "passes/memory/Target.h"
-#include "passes/memory/TokenParts.h"
-#include "passes/memory/Values.h"
+#include "passes/memory/sweep/Epilogues.h"
+#include "passes/memory/sweep/RowGroups.h"
+#include "passes/memory/value/OpScratch.h"
+#include "passes/memory/value/Target.h"
+#include "passes/memory/value/TokenParts.h"
+#include "passes/memory/value/Values.h"
 
 namespace mlir::dyna {
 #define GEN_PASS_DEF_FUSEROWS

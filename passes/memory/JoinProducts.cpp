@@ -5,9 +5,9 @@
 #include "dialects/dyna/Dyna.h"
 #include "mlir/Pass/Pass.h"
 #include "passes/memory/Passes.h"
-#include "passes/memory/ProductRuns.h"
-#include "passes/memory/TokenParts.h"
-#include "passes/memory/Values.h"
+#include "passes/memory/value/ProductRuns.h"
+#include "passes/memory/value/TokenParts.h"
+#include "passes/memory/value/Values.h"
 
 namespace mlir::dyna {
 #define GEN_PASS_DEF_JOINPRODUCTS

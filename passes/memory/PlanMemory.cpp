@@ -5,8 +5,8 @@
 #include "dialects/dist/Dist.h"
 #include "dialects/dyna/Requirements.h"
 #include "mlir/IR/Builders.h"
-#include "passes/memory/MemoryPlan.h"
 #include "passes/memory/Passes.h"
+#include "passes/memory/place/MemoryPlan.h"
 
 namespace mlir::dyna {
 #define GEN_PASS_DEF_PLANMEMORY

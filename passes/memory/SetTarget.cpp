@@ -3,7 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/memory/Passes.h"
-#include "passes/memory/Target.h"
+#include "passes/memory/value/Target.h"
 
 namespace mlir::dyna {
 #define GEN_PASS_DEF_SETTARGET

@@ -17,11 +17,11 @@
 
 #include "dialects/dyna/Requirements.h"
 #include "passes/memory/AcceptSparse.h"
-#include "passes/memory/MemoryPlan.h"
 #include "passes/memory/Passes.h"
-#include "passes/memory/ProductRuns.h"
-#include "passes/memory/TokenParts.h"
-#include "passes/memory/Values.h"
+#include "passes/memory/place/MemoryPlan.h"
+#include "passes/memory/value/ProductRuns.h"
+#include "passes/memory/value/TokenParts.h"
+#include "passes/memory/value/Values.h"
 #include "runtime/abi/Abi.h"
 #include "llvm/ADT/SetVector.h"
 

@@ -4,10 +4,10 @@
 
 #include "runtime/planner/step/Orchestrate.h"
 #include "dialects/exec/SwitchTranslation.h"
-#include "passes/distribute/TensorDegree.h"
+#include "passes/distribute/deduce/TensorDegree.h"
 #include "passes/orchestrate/Passes.h"
 #include "passes/plan/StepPhases.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/planner/graph/PartitionLayers.h"
 #include "runtime/planner/request/LengthRanges.h"
 

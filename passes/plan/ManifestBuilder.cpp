@@ -6,9 +6,9 @@
 
 #include "dialects/dist/Dist.h"
 #include "dialects/dyna/Dyna.h"
-#include "passes/memory/KeyStore.h"
-#include "passes/memory/Target.h"
-#include "passes/memory/TokenParts.h"
+#include "passes/memory/place/KeyStore.h"
+#include "passes/memory/value/Target.h"
+#include "passes/memory/value/TokenParts.h"
 #include "runtime/abi/Collectives.h"
 #include "runtime/abi/Kernels.h"
 #include "runtime/plan/model/Model.h"

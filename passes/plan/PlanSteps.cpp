@@ -6,9 +6,9 @@
 
 #include "dialects/exec/SwitchTranslation.h"
 #include "passes/plan/Orchestrated.h"
-#include "runtime/base/ParseBytes.h"
-#include "runtime/base/Printable.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/ParseBytes.h"
+#include "runtime/base/text/Printable.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/graph/PersistentLayout.h"
 #include "runtime/plan/graph/ProgramBlocks.h"
 #include "runtime/plan/model/Bytes.h"

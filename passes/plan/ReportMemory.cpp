@@ -2,9 +2,9 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "passes/memory/MemoryPlan.h"
+#include "passes/memory/place/MemoryPlan.h"
 #include "passes/plan/Passes.h"
-#include "runtime/base/OutputFile.h"
+#include "runtime/base/file/OutputFile.h"
 #include "runtime/plan/graph/PersistentLayout.h"
 #include "runtime/plan/model/Bytes.h"
 #include "runtime/planner/graph/Planner.h"

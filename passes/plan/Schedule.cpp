@@ -3,7 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/plan/PlanSteps.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/graph/ProgramBlocks.h"
 #include "runtime/planner/graph/Policy.h"
 #include "runtime/planner/order/PipelineBounds.h"

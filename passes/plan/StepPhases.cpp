@@ -5,7 +5,7 @@
 #include "passes/plan/StepPhases.h"
 
 #include "dialects/exec/SwitchTranslation.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/program/InstructionTable.h"
 #include "runtime/plan/verify/StepVerifier.h"
 #include "runtime/planner/place/PlacePhases.h"

@@ -6,7 +6,7 @@
 
 #include "dialects/dyna/Dyna.h"
 #include "passes/plan/Passes.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/planner/cut/batching/Batchings.h"
 #include "runtime/planner/estimate/LackingCosts.h"
 #include "runtime/planner/request/LengthRanges.h"

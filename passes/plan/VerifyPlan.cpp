@@ -7,7 +7,7 @@
 #include "passes/plan/ManifestBuilder.h"
 #include "passes/plan/PlanSteps.h"
 #include "passes/plan/StepPhases.h"
-#include "runtime/base/ParseBytes.h"
+#include "runtime/base/text/ParseBytes.h"
 #include "runtime/plan/program/PlanFile.h"
 #include "runtime/plan/verify/StepVerifier.h"
 

@@ -11,8 +11,8 @@
 #ifndef DYNA_RUNTIME_CHECKPOINT_CHECKPOINTFOLDER_H
 #define DYNA_RUNTIME_CHECKPOINT_CHECKPOINTFOLDER_H
 
-#include "runtime/base/Json.h"
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
+#include "runtime/base/text/Json.h"
 
 #include <functional>
 #include <string>

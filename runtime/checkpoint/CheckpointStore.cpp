@@ -4,10 +4,10 @@
 
 #include "runtime/checkpoint/CheckpointStore.h"
 
-#include "runtime/base/DiskFull.h"
-#include "runtime/base/FileId.h"
-#include "runtime/base/FileLock.h"
-#include "runtime/base/JsonWriter.h"
+#include "runtime/base/file/DiskFull.h"
+#include "runtime/base/file/FileId.h"
+#include "runtime/base/file/FileLock.h"
+#include "runtime/base/text/JsonWriter.h"
 #include "runtime/checkpoint/CheckpointFolder.h"
 #include "runtime/checkpoint/LoadCheckpoint.h"
 #include "runtime/checkpoint/ModelShards.h"

@@ -4,8 +4,8 @@
 
 #include "runtime/checkpoint/LoadCheckpoint.h"
 
-#include "runtime/base/Files.h"
-#include "runtime/base/InputFile.h"
+#include "runtime/base/file/Files.h"
+#include "runtime/base/file/InputFile.h"
 #include "runtime/checkpoint/CheckpointFolder.h"
 #include "runtime/checkpoint/ModelShards.h"
 

@@ -4,11 +4,11 @@
 
 #include "runtime/checkpoint/ModelShards.h"
 
-#include "runtime/base/Files.h"
-#include "runtime/base/JsonReader.h"
-#include "runtime/base/JsonWriter.h"
-#include "runtime/base/Printable.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/file/Files.h"
+#include "runtime/base/text/JsonReader.h"
+#include "runtime/base/text/JsonWriter.h"
+#include "runtime/base/text/Printable.h"
+#include "runtime/base/text/Text.h"
 
 #include <algorithm>
 #include <map>

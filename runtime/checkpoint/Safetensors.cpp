@@ -4,8 +4,8 @@
 
 #include "runtime/checkpoint/Safetensors.h"
 
-#include "runtime/base/JsonReader.h"
-#include "runtime/base/Printable.h"
+#include "runtime/base/text/JsonReader.h"
+#include "runtime/base/text/Printable.h"
 
 #include <algorithm>
 #include <cstring>

@@ -12,8 +12,8 @@
 #ifndef DYNA_RUNTIME_CHECKPOINT_SAFETENSORS_H
 #define DYNA_RUNTIME_CHECKPOINT_SAFETENSORS_H
 
-#include "runtime/base/Files.h"
-#include "runtime/base/OutputFile.h"
+#include "runtime/base/file/Files.h"
+#include "runtime/base/file/OutputFile.h"
 #include "runtime/checkpoint/Tensor.h"
 
 #include <functional>

@@ -11,7 +11,7 @@
 #ifndef DYNA_RUNTIME_CHECKPOINT_TENSOR_H
 #define DYNA_RUNTIME_CHECKPOINT_TENSOR_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 
 #include <cstdint>
 #include <optional>

@@ -19,7 +19,7 @@
 #ifndef DYNA_RUNTIME_COST_CLUSTER_H
 #define DYNA_RUNTIME_COST_CLUSTER_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 #include "runtime/cost/Costs.pb.h"
 #include "runtime/plan/Manifest.pb.h"
 

@@ -28,7 +28,7 @@
 #ifndef DYNA_RUNTIME_COST_COSTCURVE_H
 #define DYNA_RUNTIME_COST_COSTCURVE_H
 
-#include "runtime/base/Load.h"
+#include "runtime/base/load/Load.h"
 #include "runtime/cost/ContextFactors.h"
 
 #include <array>

@@ -6,7 +6,7 @@
 
 #include "runtime/abi/Collectives.h"
 #include "runtime/abi/Kernels.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/cost/StoredScores.h"
 #include "runtime/plan/graph/DescribeManifest.h"
 #include "runtime/plan/model/HeadChunks.h"

@@ -4,9 +4,9 @@
 
 #include "runtime/cost/CostTable.h"
 
-#include "runtime/base/InputFile.h"
-#include "runtime/base/OutputFile.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/file/InputFile.h"
+#include "runtime/base/file/OutputFile.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/cost/Descriptions.h"
 
 #include <google/protobuf/io/tokenizer.h>

@@ -9,7 +9,7 @@
 #ifndef DYNA_RUNTIME_COST_COSTTABLE_H
 #define DYNA_RUNTIME_COST_COSTTABLE_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 #include "runtime/cost/Cluster.h"
 #include "runtime/cost/CostCurve.h"
 #include "runtime/cost/Costs.pb.h"

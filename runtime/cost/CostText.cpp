@@ -4,7 +4,7 @@
 
 #include "runtime/cost/CostText.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 
 #include <google/protobuf/text_format.h>
 

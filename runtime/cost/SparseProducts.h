@@ -17,7 +17,7 @@
 #ifndef DYNA_RUNTIME_COST_SPARSEPRODUCTS_H
 #define DYNA_RUNTIME_COST_SPARSEPRODUCTS_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 #include "runtime/cost/Costs.pb.h"
 #include "runtime/plan/model/LayerState.h"
 

@@ -18,8 +18,8 @@
 #ifndef DYNA_RUNTIME_DATA_BATCHREADER_H
 #define DYNA_RUNTIME_DATA_BATCHREADER_H
 
-#include "runtime/base/Json.h"
-#include "runtime/base/JsonWriter.h"
+#include "runtime/base/text/Json.h"
+#include "runtime/base/text/JsonWriter.h"
 #include "runtime/data/SampleIndex.h"
 
 #include <optional>

@@ -26,7 +26,7 @@
 #ifndef DYNA_RUNTIME_DATA_DATASET_H
 #define DYNA_RUNTIME_DATA_DATASET_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 
 #include <cstdint>
 #include <memory>

@@ -4,7 +4,7 @@
 
 #include "runtime/data/FileContent.h"
 
-#include "runtime/base/InputFile.h"
+#include "runtime/base/file/InputFile.h"
 #include "runtime/data/LineFields.h"
 
 #include <algorithm>

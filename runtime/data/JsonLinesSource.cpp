@@ -2,8 +2,8 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/base/Guard.h"
-#include "runtime/base/ShareWork.h"
+#include "runtime/base/error/Guard.h"
+#include "runtime/base/thread/ShareWork.h"
 #include "runtime/data/LineFields.h"
 #include "runtime/data/Sources.h"
 

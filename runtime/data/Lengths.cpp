@@ -5,7 +5,7 @@
 #include "runtime/data/Lengths.h"
 
 #include "runtime/abi/Random.h"
-#include "runtime/base/Files.h"
+#include "runtime/base/file/Files.h"
 
 #include <algorithm>
 #include <charconv>

@@ -18,7 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/base/ShareWork.h"
+#include "runtime/base/thread/ShareWork.h"
 #include "runtime/data/Sources.h"
 
 #include "runtime/abi/Random.h"

@@ -10,7 +10,7 @@
 #ifndef DYNA_RUNTIME_DATA_SOURCES_H
 #define DYNA_RUNTIME_DATA_SOURCES_H
 
-#include "runtime/base/Files.h"
+#include "runtime/base/file/Files.h"
 #include "runtime/data/Dataset.h"
 
 #include <mutex>

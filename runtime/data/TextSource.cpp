@@ -5,8 +5,8 @@
 #include "runtime/data/Sources.h"
 
 #include "runtime/abi/Random.h"
-#include "runtime/base/Guard.h"
-#include "runtime/base/ShareWork.h"
+#include "runtime/base/error/Guard.h"
+#include "runtime/base/thread/ShareWork.h"
 #include "runtime/data/FileContent.h"
 
 #include <algorithm>

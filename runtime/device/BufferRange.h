@@ -5,7 +5,7 @@
 #ifndef DYNA_RUNTIME_DEVICE_BUFFERRANGE_H
 #define DYNA_RUNTIME_DEVICE_BUFFERRANGE_H
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/device/Device.h"
 
 namespace dyna {

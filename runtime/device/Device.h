@@ -19,7 +19,7 @@
 #define DYNA_RUNTIME_DEVICE_DEVICE_H
 
 #include "runtime/abi/Abi.h"
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 #include "runtime/device/Team.h"
 
 #include <chrono>

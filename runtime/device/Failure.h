@@ -6,7 +6,7 @@
 #define DYNA_RUNTIME_DEVICE_FAILURE_H
 
 #include "runtime/abi/Abi.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 
 namespace dyna {
 

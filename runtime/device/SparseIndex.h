@@ -11,7 +11,7 @@
 #define DYNA_RUNTIME_DEVICE_SPARSEINDEX_H
 
 #include "runtime/abi/Sparse.h"
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 
 #include <cstdint>
 #include <vector>

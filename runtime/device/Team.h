@@ -20,7 +20,7 @@
 #ifndef DYNA_RUNTIME_DEVICE_TEAM_H
 #define DYNA_RUNTIME_DEVICE_TEAM_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 
 #include <atomic>
 #include <condition_variable>

@@ -30,7 +30,7 @@
 #ifndef DYNA_RUNTIME_LAYOUT_MESH_H
 #define DYNA_RUNTIME_LAYOUT_MESH_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 
 #include <cstdint>
 #include <optional>

@@ -24,7 +24,7 @@
 #ifndef DYNA_RUNTIME_LAYOUT_MOVE_H
 #define DYNA_RUNTIME_LAYOUT_MOVE_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 #include "runtime/layout/Box.h"
 
 #include <map>

@@ -5,7 +5,7 @@
 #include "runtime/sim/PlanTimes.h"
 
 #include "runtime/abi/Random.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/sim/BucketFlows.h"
 #include "runtime/sim/SharedLinks.h"
 

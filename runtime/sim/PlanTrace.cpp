@@ -4,7 +4,7 @@
 
 #include "runtime/sim/PlanTrace.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/program/Bundles.h"
 #include "runtime/plan/program/InstructionTable.h"
 #include "runtime/sim/PlanMemory.h"

@@ -5,7 +5,7 @@
 #ifndef DYNA_RUNTIME_SIM_PLANTRACE_H
 #define DYNA_RUNTIME_SIM_PLANTRACE_H
 
-#include "runtime/base/TraceWriter.h"
+#include "runtime/base/text/TraceWriter.h"
 #include "runtime/sim/PlanTimes.h"
 
 #include <string>

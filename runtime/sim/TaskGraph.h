@@ -12,7 +12,7 @@
 #ifndef DYNA_RUNTIME_SIM_TASKGRAPH_H
 #define DYNA_RUNTIME_SIM_TASKGRAPH_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 
 #include <cstddef>
 #include <functional>

@@ -4,8 +4,8 @@
 
 #include "runtime/store/PlanEntry.h"
 
-#include "runtime/base/OutputFile.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/file/OutputFile.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/program/PlanFile.h"
 #include "runtime/store/Store.h"
 

@@ -18,7 +18,7 @@
 #ifndef DYNA_RUNTIME_STORE_PLANENTRY_H
 #define DYNA_RUNTIME_STORE_PLANENTRY_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 #include "runtime/plan/program/StepPlan.h"
 
 #include <string>

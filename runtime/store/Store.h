@@ -18,7 +18,7 @@
 #ifndef DYNA_RUNTIME_STORE_STORE_H
 #define DYNA_RUNTIME_STORE_STORE_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 
 #include <chrono>
 #include <cstdint>

@@ -21,8 +21,8 @@
 #define DYNA_RUNTIME_TRANSPORT_COLLECTIVE_H
 
 #include "runtime/abi/Collectives.h"
-#include "runtime/base/Reduction.h"
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
+#include "runtime/base/wire/Reduction.h"
 
 #include <cstddef>
 #include <string>

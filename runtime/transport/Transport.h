@@ -50,8 +50,8 @@
 #define DYNA_RUNTIME_TRANSPORT_TRANSPORT_H
 
 #include "runtime/abi/Abi.h"
-#include "runtime/base/Status.h"
-#include "runtime/base/Strips.h"
+#include "runtime/base/error/Status.h"
+#include "runtime/base/wire/Strips.h"
 #include "runtime/transport/Collective.h"
 
 #include <array>

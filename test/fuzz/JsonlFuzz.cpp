@@ -4,7 +4,7 @@
 
 #include "test/fuzz/Fuzz.h"
 
-#include "runtime/base/JsonReader.h"
+#include "runtime/base/text/JsonReader.h"
 #include "runtime/data/BatchReader.h"
 #include "runtime/data/Sources.h"
 

@@ -11,7 +11,7 @@
 #include "test/fuzz/SmallManifest.h"
 #include "test/runtime/plan/NaiveSwitch.h"
 
-#include "runtime/base/OutputFile.h"
+#include "runtime/base/file/OutputFile.h"
 #include "runtime/plan/program/PlanFile.h"
 #include "runtime/plan/verify/StepVerifier.h"
 #include "runtime/planner/graph/Planner.h"

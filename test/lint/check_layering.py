@@ -20,6 +20,8 @@ FOLDERS = {
 DIALECTS = ["dyna", "dist", "exec"]
 # codegen: what targets share, each target for itself, what joins them.
 CODEGEN = {"rows": 0, "layers": 1, "cpu": 2, "cuda": 2, "aot": 3}
+# Folders inside a phase of passes/, lowest first. The passes themselves lie beside them and are above.
+PARTS = {"distribute": ["deduce"], "memory": ["sweep", "value", "place"]}
 # Phases of passes/, lowest first; `Pipelines` is above all of them.
 PASSES = ["differentiate", "distribute", "memory", "plan", "orchestrate"]
 # Rooms of runtime/, lowest first.
@@ -28,9 +30,11 @@ ROOMS = ["abi", "base", "layout", "plan", "cost", "sim", "planner", "elastic", "
 RANK = {room: rank for rank, room in enumerate(ROOMS)}
 # Rooms inside a room of runtime/, lowest first. All its C++ lies in these.
 SUBROOMS = {
+    "base": ["error", "text", "file", "thread", "load", "wire"],
     "plan": ["program", "model", "graph", "verify"],
     "planner": ["slice", "cut", "order", "request", "switch", "estimate", "place", "write", "divide", "graph", "step", "report", "search"],
     "elastic": ["prune", "balance", "pack", "decide"],
+    "executor": ["open", "trace", "rank", "step", "run", "change"],
     "train": ["flags", "files", "session", "plans", "open", "profile", "loop"],
 }
 
@@ -55,6 +59,12 @@ def mayInclude(here, there):
     return order.index(there[2]) <= order.index(here[2])
 
 
+def partRank(path):
+    """The place of a file in the order of its phase's parts, by the parts of its path."""
+    order = PARTS[path[1]]
+    return order.index(path[2]) if path[2] in order else len(order)
+
+
 def allowed(source, target):
     """Whether a file at `source` may include the project file `target`."""
     here, there = source.parts, pathlib.PurePosixPath(target).parts
@@ -66,6 +76,8 @@ def allowed(source, target):
     if top == "dialects" and there[0] == "dialects":
         return DIALECTS.index(there[1]) <= DIALECTS.index(here[1])
     if top == "passes" and there[0] == "passes":
+        if here[1] == there[1] and here[1] in PARTS:
+            return partRank(there) <= partRank(here)
         return here[1] not in PASSES or there[1] in PASSES[:PASSES.index(here[1]) + 1]
     if top == "codegen" and there[0] == "codegen":
         return here[1] == there[1] or CODEGEN[there[1]] < CODEGEN[here[1]]

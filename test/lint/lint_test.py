@@ -25,7 +25,8 @@ CASES = [  # (what, file, text, arguments, a word of the message; None: accepted
     ("clean", None, None, [], None),
     ("format", "runtime/plan/model/B.cpp", "int  twice(int x) { return 2*x; }\n", [], "clang-format"),
     ("format of a test", "test/B.cpp", "int  twice(int x) { return 2*x; }\n", [], "clang-format"),
-    ("layering", "runtime/plan/model/B.h", '#include "runtime/executor/Executor.h"\n', [], "may not include"),
+    ("compiled file", "tools/b", "\x7fELF", [], "a compiled file"),
+    ("layering", "runtime/plan/model/B.h", '#include "runtime/executor/run/Executor.h"\n', [], "may not include"),
     ("long function", "runtime/plan/model/B.cpp", "int twice(int x) {\n" + "  x += 1;\n" * 60 + "  return x;\n}\n", [], "at most 60"),
     ("limit in seconds", "test/b_test.py", "process.wait(timeout=60)\n", [], "a limit in seconds"),
     ("comment without a verb", "runtime/plan/model/B.h", "/// Of a plan.\nint twice(int x);\n", [], "without a verb"),
@@ -45,8 +46,8 @@ def lint(root, arguments):
 def make_tree(root):
     for folder in ("dialects", "passes", "codegen", "frontends", "runtime", "tools", "test/lint", "build"):
         (root / folder).mkdir(parents=True)
-    for name in ("tools/lint.sh", ".clang-format", ".clang-tidy", "test/lint/check_layering.py", "test/lint/check_lengths.py",
-                 "test/lint/check_limits.py", "test/lint/check_lit.py", "test/lint/check_text.py"):
+    for name in ("tools/lint.sh", ".clang-format", ".clang-tidy", "test/lint/check_files.py", "test/lint/check_layering.py",
+                 "test/lint/check_lengths.py", "test/lint/check_limits.py", "test/lint/check_lit.py", "test/lint/check_text.py"):
         shutil.copy(SOURCE / name, root / name)
     for name, text in CLEAN.items():
         path = root / name

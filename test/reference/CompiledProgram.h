@@ -14,7 +14,7 @@
 
 #include "dialects/dyna/Dyna.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "passes/memory/OpScratch.h"
+#include "passes/memory/value/OpScratch.h"
 #include "runtime/abi/Abi.h"
 
 #include <map>

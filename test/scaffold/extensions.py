@@ -108,7 +108,7 @@ class Instruction:
                     "    own.cleared = true;\n"
                     "    return Status::ok();\n"
                     "  }\n")
-        copy.before("runtime/executor/LayerCalls.cpp", "  case Instruction::FREE:\n",
+        copy.before("runtime/executor/run/LayerCalls.cpp", "  case Instruction::FREE:\n",
                     "  case Instruction::CLEAR_GRADS:\n"
                     "    return run.seat.clearGradients(i.layer);\n")
         add_executor_test(copy, "ClearGradientsTest.cpp")
@@ -155,7 +155,7 @@ class ElementwiseOp:
                     "  gradients.add(getX(), half);\n"
                     "  gradients.add(getX(), half);\n"
                     "}\n\n")
-        rules = "passes/distribute/LayoutRules.cpp"
+        rules = "passes/distribute/deduce/LayoutRules.cpp"
         copy.before(rules, "static FactorRule ruleOf(ReluOp op)",
                     "static FactorRule ruleOf(SquareOp op) { return elementwise(op); }\n")
         copy.replace(rules, "SiluOp, ReluOp, AddOp,", "SiluOp, ReluOp, SquareOp, AddOp,")

@@ -4,7 +4,7 @@
 
 #include "test/standins/BlasStandin.h"
 
-#include "runtime/device/cuda/BlasApi.h"
+#include "runtime/device/cuda/product/BlasApi.h"
 #include "test/standins/BlasLoops.h"
 
 #include <algorithm>

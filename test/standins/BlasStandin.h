@@ -3,7 +3,7 @@
 //===----------------------------------------------------------------------===//
 //
 // `standins/cuda/libcublasLt.so.13` of the build folder has the functions of
-// runtime/device/cuda/BlasApi.h and is found through DYNA_CUDA_LIBRARY_PATH, as
+// runtime/device/cuda/product/BlasApi.h and is found through DYNA_CUDA_LIBRARY_PATH, as
 // the real one may be. It is to the driver's stand-in beside it what the library
 // is to the driver: products are kernels that it loads and launches, loops over
 // fibers, which run late and alone may touch device memory.

@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/device/cuda/DriverApi.h"
+#include "runtime/device/cuda/driver/DriverApi.h"
 #include "test/standins/DriverStandin.h"
 
 #include <cstring>

@@ -13,8 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/device/cuda/CudnnPlan.h"
-#include "runtime/device/cuda/DriverApi.h"
+#include "runtime/device/cuda/attention/CudnnPlan.h"
+#include "runtime/device/cuda/driver/DriverApi.h"
 #include "test/standins/Fibers.h"
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 //===----------------------------------------------------------------------===//
 //
 // `standins/cuda/libcuda.so.1` of the build folder has the functions of
-// runtime/device/cuda/DriverApi.h and is found through DYNA_CUDA_LIBRARY_PATH, as
+// runtime/device/cuda/driver/DriverApi.h and is found through DYNA_CUDA_LIBRARY_PATH, as
 // the real one may be. Streams run late, in seeded order (LateStreams.h), host
 // code cannot touch device memory (DeviceMemory.h), modules are images of
 // Fibers.h. A call with a wrong handle, a range outside of an allocation, or on a

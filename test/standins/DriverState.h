@@ -9,7 +9,7 @@
 #ifndef DYNA_TEST_STANDINS_DRIVERSTATE_H
 #define DYNA_TEST_STANDINS_DRIVERSTATE_H
 
-#include "runtime/device/cuda/DriverApi.h"
+#include "runtime/device/cuda/driver/DriverApi.h"
 #include "test/standins/DeviceMemory.h"
 #include "test/standins/DriverStandin.h"
 #include "test/standins/Fibers.h"

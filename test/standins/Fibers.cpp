@@ -10,7 +10,7 @@
 
 #include "test/standins/Fibers.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "test/standins/FiberStack.h"
 #include "test/standins/Random.h"
 

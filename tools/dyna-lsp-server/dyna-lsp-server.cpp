@@ -4,7 +4,7 @@
 
 #include "dialects/dist/Dist.h"
 #include "dialects/dyna/Dyna.h"
-#include "dialects/dyna/TextInput.h"
+#include "dialects/dyna/text/TextInput.h"
 #include "dialects/exec/Exec.h"
 #include "frontends/Passes.h"
 #include "mlir/AsmParser/AsmParser.h"

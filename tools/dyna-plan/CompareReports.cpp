@@ -4,7 +4,7 @@
 
 #include "tools/dyna-plan/CompareReports.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 
 #include <algorithm>
 #include <array>

@@ -4,7 +4,7 @@
 
 #include "tools/dyna-plan/ElasticPlans.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/elastic/balance/BalancePolicies.h"
 #include "runtime/elastic/balance/LayerFacts.h"
 #include "runtime/elastic/decide/BestMove.h"

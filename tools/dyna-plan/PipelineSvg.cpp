@@ -4,7 +4,7 @@
 
 #include "tools/dyna-plan/PipelineSvg.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/program/InstructionTable.h"
 #include "runtime/planner/report/PlanReport.h"
 

@@ -4,8 +4,8 @@
 
 #include "tools/dyna-plan/PlanFlags.h"
 
-#include "runtime/base/FileId.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/file/FileId.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/planner/graph/Policy.h"
 
 #include <functional>

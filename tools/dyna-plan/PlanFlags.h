@@ -5,7 +5,7 @@
 #ifndef DYNA_TOOLS_DYNA_PLAN_PLANFLAGS_H
 #define DYNA_TOOLS_DYNA_PLAN_PLANFLAGS_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 #include "runtime/planner/graph/Policy.h"
 #include "runtime/planner/order/schedules/Schedules.h"
 #include "tools/WordFlag.h"

@@ -4,11 +4,11 @@
 
 #include "tools/dyna-plan/RangedSteps.h"
 
-#include "runtime/base/Json.h"
-#include "runtime/base/JsonWriter.h"
-#include "runtime/base/OutputFile.h"
-#include "runtime/base/Printable.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/file/OutputFile.h"
+#include "runtime/base/text/Json.h"
+#include "runtime/base/text/JsonWriter.h"
+#include "runtime/base/text/Printable.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/planner/cut/batching/Batchings.h"
 #include "tools/dyna-plan/PlanModel.h"
 #include "tools/dyna-plan/PlayedSteps.h"

@@ -4,11 +4,11 @@
 
 #include "tools/dyna-plan/SearchStrategies.h"
 
-#include "runtime/base/Json.h"
-#include "runtime/base/JsonWriter.h"
-#include "runtime/base/Printable.h"
-#include "runtime/base/SayEvery.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Json.h"
+#include "runtime/base/text/JsonWriter.h"
+#include "runtime/base/text/Printable.h"
+#include "runtime/base/text/Text.h"
+#include "runtime/base/thread/SayEvery.h"
 #include "runtime/planner/estimate/LackingCosts.h"
 #include "runtime/planner/search/ChooseStrategies.h"
 #include "runtime/planner/search/SearchSingles.h"

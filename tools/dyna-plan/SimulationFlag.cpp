@@ -4,7 +4,7 @@
 
 #include "tools/dyna-plan/SimulationFlag.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/ADT/StringSet.h"

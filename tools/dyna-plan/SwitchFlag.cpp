@@ -4,8 +4,8 @@
 
 #include "tools/dyna-plan/SwitchFlag.h"
 
-#include "runtime/base/Printable.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Printable.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/cost/CostModel.h"
 #include "runtime/plan/graph/SwitchTable.h"
 #include "runtime/planner/graph/PartitionLayers.h"

@@ -4,7 +4,7 @@
 
 #include "tools/dyna-plan/WhatFits.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/planner/search/SizedSteps.h"
 
 #include <limits>

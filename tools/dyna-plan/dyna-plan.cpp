@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/base/OutputFile.h"
-#include "runtime/base/Printable.h"
+#include "runtime/base/file/OutputFile.h"
+#include "runtime/base/text/Printable.h"
 #include "tools/LengthsFile.h"
 #include "tools/ToolSupport.h"
 #include "tools/dyna-plan/ElasticPlans.h"

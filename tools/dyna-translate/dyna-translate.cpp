@@ -3,8 +3,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dyna/Dyna.h"
-#include "dialects/dyna/ShortDiagnostics.h"
-#include "dialects/dyna/TextInput.h"
+#include "dialects/dyna/text/ShortDiagnostics.h"
+#include "dialects/dyna/text/TextInput.h"
 #include "dialects/exec/SwitchTranslation.h"
 #include "frontends/Freeze.h"
 #include "frontends/Frontends.h"
@@ -13,9 +13,9 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Support/FileUtilities.h"
 #include "passes/plan/Passes.h"
-#include "runtime/base/FileId.h"
-#include "runtime/base/OutputFile.h"
-#include "runtime/base/Printable.h"
+#include "runtime/base/file/FileId.h"
+#include "runtime/base/file/OutputFile.h"
+#include "runtime/base/text/Printable.h"
 #include "runtime/plan/program/PlanFile.h"
 #include "tools/ToolSupport.h"
 #include "llvm/Support/InitLLVM.h"

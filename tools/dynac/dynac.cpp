@@ -4,8 +4,8 @@
 
 #include "codegen/aot/CompilerDriver.h"
 #include "frontends/Passes.h"
-#include "runtime/base/Files.h"
-#include "runtime/base/Printable.h"
+#include "runtime/base/file/Files.h"
+#include "runtime/base/text/Printable.h"
 #include "tools/LengthsFile.h"
 #include "tools/ToolSupport.h"
 #include "tools/WordFlag.h"

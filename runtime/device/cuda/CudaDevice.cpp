@@ -5,7 +5,7 @@
 #include "runtime/device/cuda/CudaDevice.h"
 
 #include "runtime/abi/Kernels.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/device/BufferRange.h"
 #include "runtime/device/cuda/CudaKernels.h"
 

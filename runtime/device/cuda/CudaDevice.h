@@ -22,11 +22,11 @@
 #define DYNA_RUNTIME_DEVICE_CUDA_CUDADEVICE_H
 
 #include "runtime/device/Device.h"
-#include "runtime/device/cuda/AttentionPlans.h"
-#include "runtime/device/cuda/CudaCode.h"
-#include "runtime/device/cuda/CudaModule.h"
-#include "runtime/device/cuda/Products.h"
+#include "runtime/device/cuda/attention/AttentionPlans.h"
+#include "runtime/device/cuda/driver/CudaCode.h"
+#include "runtime/device/cuda/driver/CudaModule.h"
 #include "runtime/device/cuda/kernels/StepArguments.h"
+#include "runtime/device/cuda/product/Products.h"
 
 #include <array>
 #include <map>

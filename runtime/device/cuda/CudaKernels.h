@@ -13,7 +13,7 @@
 
 #include "runtime/abi/DeviceCode.h"
 #include "runtime/abi/Kernels.h"
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 #include "runtime/device/cuda/kernels/StepArguments.h"
 
 namespace dyna {

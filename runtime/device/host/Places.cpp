@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/base/Strips.h"
+#include "runtime/base/wire/Strips.h"
 #include "runtime/device/Failure.h"
 #include "runtime/device/host/HostKernels.h"
 

@@ -4,7 +4,7 @@
 
 #include "runtime/elastic/balance/BalancePolicies.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/elastic/balance/DiffuseLayers.h"
 
 #include <algorithm>

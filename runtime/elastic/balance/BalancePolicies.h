@@ -20,7 +20,7 @@
 #ifndef DYNA_RUNTIME_ELASTIC_BALANCEPOLICIES_H
 #define DYNA_RUNTIME_ELASTIC_BALANCEPOLICIES_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 #include "runtime/elastic/balance/RankLayers.h"
 #include "runtime/planner/graph/CutLayers.h"
 

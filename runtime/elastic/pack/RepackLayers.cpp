@@ -4,7 +4,7 @@
 
 #include "runtime/elastic/pack/RepackLayers.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/elastic/balance/StageLoads.h"
 
 #include <algorithm>

@@ -17,7 +17,7 @@
 #ifndef DYNA_RUNTIME_ELASTIC_REPACKLAYERS_H
 #define DYNA_RUNTIME_ELASTIC_REPACKLAYERS_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 #include "runtime/planner/graph/CutLayers.h"
 
 #include <cstdint>

@@ -16,7 +16,7 @@
 #ifndef DYNA_RUNTIME_ELASTIC_PRUNINGSCHEDULE_H
 #define DYNA_RUNTIME_ELASTIC_PRUNINGSCHEDULE_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 
 #include <cstdint>
 #include <string>

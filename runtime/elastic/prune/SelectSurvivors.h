@@ -24,7 +24,7 @@
 #ifndef DYNA_RUNTIME_ELASTIC_SELECTSURVIVORS_H
 #define DYNA_RUNTIME_ELASTIC_SELECTSURVIVORS_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 
 #include <cstdint>
 #include <functional>

@@ -4,7 +4,7 @@
 
 #include "runtime/plan/graph/BlockTables.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/graph/PersistentLayout.h"
 
 namespace dyna {

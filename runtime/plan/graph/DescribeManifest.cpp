@@ -4,7 +4,7 @@
 
 #include "runtime/plan/graph/DescribeManifest.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/graph/PersistentLayout.h"
 
 #include <google/protobuf/util/json_util.h>

@@ -4,7 +4,7 @@
 
 #include "runtime/plan/graph/SwitchTable.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/graph/PersistentLayout.h"
 #include "runtime/plan/program/PlanRules.h"
 

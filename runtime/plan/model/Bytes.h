@@ -10,7 +10,7 @@
 #ifndef DYNA_RUNTIME_PLAN_BYTES_H
 #define DYNA_RUNTIME_PLAN_BYTES_H
 
-#include "runtime/base/LinearBytes.h"
+#include "runtime/base/load/LinearBytes.h"
 #include "runtime/plan/Manifest.pb.h"
 
 #include <cstdint>

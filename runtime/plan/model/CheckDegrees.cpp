@@ -3,8 +3,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/abi/Abi.h"
-#include "runtime/base/Text.h"
-#include "runtime/base/TokenPartBytes.h"
+#include "runtime/base/load/TokenPartBytes.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/layout/Layout.h"
 #include "runtime/plan/model/Bytes.h"
 #include "runtime/plan/model/ManifestChecks.h"

@@ -14,7 +14,7 @@
 #ifndef DYNA_RUNTIME_PLAN_MODEL_H
 #define DYNA_RUNTIME_PLAN_MODEL_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 #include "runtime/plan/Manifest.pb.h"
 #include "runtime/plan/model/Bytes.h"
 #include "runtime/plan/program/Plan.h"

@@ -20,7 +20,7 @@
 #ifndef DYNA_RUNTIME_PLAN_STRATEGY_H
 #define DYNA_RUNTIME_PLAN_STRATEGY_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 #include "runtime/plan/program/Plan.h"
 
 #include <array>

@@ -18,7 +18,7 @@
 #ifndef DYNA_RUNTIME_PLAN_BUNDLES_H
 #define DYNA_RUNTIME_PLAN_BUNDLES_H
 
-#include "runtime/base/TraceWriter.h"
+#include "runtime/base/text/TraceWriter.h"
 #include "runtime/plan/program/Plan.h"
 
 #include <unordered_map>

@@ -5,7 +5,7 @@
 #include "runtime/plan/program/InstructionTable.h"
 
 #include "runtime/abi/Abi.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 
 namespace dyna {
 

@@ -16,7 +16,7 @@
 #define DYNA_RUNTIME_PLAN_PLAN_H
 
 #include "runtime/abi/Abi.h"
-#include "runtime/base/Load.h"
+#include "runtime/base/load/Load.h"
 
 #include <array>
 #include <cstdint>

@@ -4,7 +4,7 @@
 
 #include "runtime/plan/program/PlanFile.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/Plan.pb.h"
 #include "runtime/plan/program/InstructionTable.h"
 

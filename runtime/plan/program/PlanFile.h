@@ -11,7 +11,7 @@
 #ifndef DYNA_RUNTIME_PLAN_PLANFILE_H
 #define DYNA_RUNTIME_PLAN_PLANFILE_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 #include "runtime/plan/program/StepPlan.h"
 
 #include <string_view>

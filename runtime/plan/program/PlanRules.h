@@ -9,7 +9,7 @@
 #ifndef DYNA_RUNTIME_PLAN_PLANRULES_H
 #define DYNA_RUNTIME_PLAN_PLANRULES_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 
 namespace dyna {
 

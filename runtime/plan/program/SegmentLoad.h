@@ -5,7 +5,7 @@
 #ifndef DYNA_RUNTIME_PLAN_SEGMENTLOAD_H
 #define DYNA_RUNTIME_PLAN_SEGMENTLOAD_H
 
-#include "runtime/base/Load.h"
+#include "runtime/base/load/Load.h"
 #include "runtime/plan/program/Plan.h"
 
 namespace dyna {

@@ -9,7 +9,7 @@
 #ifndef DYNA_RUNTIME_PLAN_MEMORYCHECKER_H
 #define DYNA_RUNTIME_PLAN_MEMORYCHECKER_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 #include "runtime/plan/graph/ProgramBlocks.h"
 
 #include <map>

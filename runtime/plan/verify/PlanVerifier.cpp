@@ -4,7 +4,7 @@
 
 #include "runtime/plan/verify/PlanVerifier.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/graph/ProgramBlocks.h"
 #include "runtime/plan/program/PlanRules.h"
 #include "runtime/plan/verify/ExchangeChecker.h"

@@ -4,7 +4,7 @@
 
 #include "runtime/plan/verify/SliceOrder.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/program/PlanRules.h"
 
 namespace dyna {

@@ -11,7 +11,7 @@
 #ifndef DYNA_RUNTIME_PLAN_SLICEORDER_H
 #define DYNA_RUNTIME_PLAN_SLICEORDER_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 #include "runtime/plan/program/Bundles.h"
 
 #include <unordered_map>

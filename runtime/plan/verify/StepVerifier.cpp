@@ -4,7 +4,7 @@
 
 #include "runtime/plan/verify/StepVerifier.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/program/GradientUse.h"
 #include "runtime/plan/program/PlanRules.h"
 

@@ -5,7 +5,7 @@
 #ifndef DYNA_RUNTIME_PLANNER_PACKFORPIPELINE_H
 #define DYNA_RUNTIME_PLANNER_PACKFORPIPELINE_H
 
-#include "runtime/base/Load.h"
+#include "runtime/base/load/Load.h"
 #include "runtime/planner/cut/PartitionMicroBatches.h"
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 
 #include "runtime/planner/cut/PackMicroBatches.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 
 #include <algorithm>
 #include <numeric>

@@ -5,7 +5,7 @@
 #ifndef DYNA_RUNTIME_PLANNER_PACKMICROBATCHES_H
 #define DYNA_RUNTIME_PLANNER_PACKMICROBATCHES_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 
 #include <cstdint>
 #include <vector>

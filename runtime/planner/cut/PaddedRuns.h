@@ -17,7 +17,7 @@
 #ifndef DYNA_RUNTIME_PLANNER_PADDEDRUNS_H
 #define DYNA_RUNTIME_PLANNER_PADDEDRUNS_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 #include "runtime/planner/cut/PaddedCosts.h"
 
 #include <algorithm>

@@ -52,7 +52,7 @@
 #ifndef DYNA_RUNTIME_PLANNER_PARTITIONMICROBATCHES_H
 #define DYNA_RUNTIME_PLANNER_PARTITIONMICROBATCHES_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 #include "runtime/planner/cut/PaddedCosts.h"
 
 #include <cstdint>

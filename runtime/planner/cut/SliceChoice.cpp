@@ -4,7 +4,7 @@
 
 #include "runtime/planner/cut/SliceChoice.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/model/Bytes.h"
 
 #include <algorithm>

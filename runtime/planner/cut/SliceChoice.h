@@ -10,7 +10,7 @@
 #ifndef DYNA_RUNTIME_PLANNER_SLICECHOICE_H
 #define DYNA_RUNTIME_PLANNER_SLICECHOICE_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 
 #include <cstdint>
 #include <string>

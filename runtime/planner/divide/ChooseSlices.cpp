@@ -4,7 +4,7 @@
 
 #include "runtime/planner/divide/ChooseSlices.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/program/Bundles.h"
 #include "runtime/plan/program/SegmentLoad.h"
 #include "runtime/planner/cut/SliceMicroBatches.h"

@@ -4,7 +4,7 @@
 
 #include "runtime/planner/graph/CutLayers.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/planner/graph/LeastNumber.h"
 
 #include <algorithm>

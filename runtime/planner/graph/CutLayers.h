@@ -17,7 +17,7 @@
 #ifndef DYNA_RUNTIME_PLANNER_CUTLAYERS_H
 #define DYNA_RUNTIME_PLANNER_CUTLAYERS_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 
 #include <cstdint>
 #include <vector>

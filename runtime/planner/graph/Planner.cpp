@@ -4,7 +4,7 @@
 
 #include "runtime/planner/graph/Planner.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/graph/ProgramBlocks.h"
 #include "runtime/plan/program/Bundles.h"
 #include "runtime/planner/divide/CutMiniBatch.h"

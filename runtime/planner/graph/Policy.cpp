@@ -4,7 +4,7 @@
 
 #include "runtime/planner/graph/Policy.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/planner/divide/ChooseSlices.h"
 #include "runtime/planner/estimate/LackingCosts.h"
 

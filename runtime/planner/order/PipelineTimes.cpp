@@ -4,7 +4,7 @@
 
 #include "runtime/planner/order/PipelineTimes.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/planner/order/schedules/StageGraph.h"
 #include "runtime/sim/TaskGraph.h"
 

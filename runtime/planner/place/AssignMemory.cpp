@@ -4,7 +4,7 @@
 
 #include "runtime/planner/place/AssignMemory.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/graph/ProgramBlocks.h"
 
 namespace dyna {

@@ -4,7 +4,7 @@
 
 #include "runtime/planner/place/PlacePhases.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/program/InstructionTable.h"
 #include "runtime/planner/place/PlaceBlocks.h"
 

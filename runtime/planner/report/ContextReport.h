@@ -16,7 +16,7 @@
 #ifndef DYNA_RUNTIME_PLANNER_CONTEXTREPORT_H
 #define DYNA_RUNTIME_PLANNER_CONTEXTREPORT_H
 
-#include "runtime/base/JsonWriter.h"
+#include "runtime/base/text/JsonWriter.h"
 #include "runtime/cost/CostTable.h"
 
 #include <array>

@@ -4,7 +4,7 @@
 
 #include "runtime/planner/report/PlanReport.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/graph/ProgramBlocks.h"
 #include "runtime/plan/graph/StateBytes.h"
 #include "runtime/plan/model/Bytes.h"

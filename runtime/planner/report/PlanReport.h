@@ -24,7 +24,7 @@
 #ifndef DYNA_RUNTIME_PLANNER_PLANREPORT_H
 #define DYNA_RUNTIME_PLANNER_PLANREPORT_H
 
-#include "runtime/base/JsonWriter.h"
+#include "runtime/base/text/JsonWriter.h"
 #include "runtime/cost/CostModel.h"
 #include "runtime/plan/graph/ExecutableGraph.h"
 #include "runtime/planner/report/SliceReport.h"

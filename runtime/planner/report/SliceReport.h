@@ -5,7 +5,7 @@
 #ifndef DYNA_RUNTIME_PLANNER_SLICEREPORT_H
 #define DYNA_RUNTIME_PLANNER_SLICEREPORT_H
 
-#include "runtime/base/JsonWriter.h"
+#include "runtime/base/text/JsonWriter.h"
 #include "runtime/plan/program/Plan.h"
 #include "runtime/sim/PlanWork.h"
 

@@ -4,7 +4,7 @@
 
 #include "runtime/planner/report/StepReport.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/graph/StateBytes.h"
 #include "runtime/plan/program/InstructionTable.h"
 
@@ -218,7 +218,7 @@ PlanReport reportStep(const StepPlanner &planner, const VerifiedStep &step,
 
 namespace {
 
-/// A track that the executor has, too (runtime/executor/Trace.h).
+/// A track that the executor has, too (runtime/executor/trace/Trace.h).
 struct SpanTrack {
   int track;
   const char *name, *category, *slice;

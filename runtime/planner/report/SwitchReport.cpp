@@ -4,9 +4,9 @@
 
 #include "runtime/planner/report/SwitchReport.h"
 
-#include "runtime/base/Json.h"
-#include "runtime/base/JsonWriter.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Json.h"
+#include "runtime/base/text/JsonWriter.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/planner/switch/PlanSwitch.h"
 #include "runtime/planner/switch/SwitchBaselines.h"
 

@@ -18,7 +18,7 @@
 #ifndef DYNA_RUNTIME_PLANNER_LENGTHRANGES_H
 #define DYNA_RUNTIME_PLANNER_LENGTHRANGES_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 
 #include <cstdint>
 #include <limits>

@@ -13,7 +13,7 @@
 #ifndef DYNA_RUNTIME_PLANNER_PLANNINGWORDS_H
 #define DYNA_RUNTIME_PLANNER_PLANNINGWORDS_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 #include "runtime/planner/request/PlanRequest.h"
 
 #include <string>

@@ -4,8 +4,8 @@
 
 #include "runtime/planner/search/ChooseStrategies.h"
 
-#include "runtime/base/SayEvery.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
+#include "runtime/base/thread/SayEvery.h"
 #include "runtime/planner/search/SimulateChoice.h"
 
 #include <algorithm>

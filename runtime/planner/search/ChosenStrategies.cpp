@@ -4,8 +4,8 @@
 
 #include "runtime/planner/search/ChosenStrategies.h"
 
-#include "runtime/base/JsonWriter.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/JsonWriter.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/planner/request/LengthRanges.h"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 
 #include "runtime/planner/search/SimulateChoice.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/planner/request/LengthRanges.h"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 
 #include "runtime/planner/search/SizedSteps.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/planner/divide/CutMiniBatch.h"
 #include "runtime/planner/report/StepReport.h"
 #include "runtime/planner/step/StepRegions.h"

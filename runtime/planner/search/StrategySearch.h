@@ -24,7 +24,7 @@
 #ifndef DYNA_RUNTIME_PLANNER_STRATEGYSEARCH_H
 #define DYNA_RUNTIME_PLANNER_STRATEGYSEARCH_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 #include "runtime/planner/estimate/PhaseEstimate.h"
 #include "runtime/planner/estimate/SwitchEstimate.h"
 

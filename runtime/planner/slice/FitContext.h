@@ -15,7 +15,7 @@
 #ifndef DYNA_RUNTIME_PLANNER_SLICE_FITCONTEXT_H
 #define DYNA_RUNTIME_PLANNER_SLICE_FITCONTEXT_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 
 #include <array>
 #include <cstdint>

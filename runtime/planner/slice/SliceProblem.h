@@ -31,7 +31,7 @@
 #ifndef DYNA_RUNTIME_PLANNER_SLICE_SLICEPROBLEM_H
 #define DYNA_RUNTIME_PLANNER_SLICE_SLICEPROBLEM_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 
 #include <cstdint>
 #include <functional>

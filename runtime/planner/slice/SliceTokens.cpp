@@ -4,7 +4,7 @@
 
 #include "runtime/planner/slice/SliceTokens.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/planner/slice/KeptProgram.h"
 
 #include <cmath>

@@ -4,7 +4,7 @@
 
 #include "runtime/planner/step/AssignStrategies.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 
 #include <limits>
 #include <optional>

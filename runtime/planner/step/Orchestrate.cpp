@@ -4,7 +4,7 @@
 
 #include "runtime/planner/step/Orchestrate.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/planner/place/PlacePhases.h"
 #include "runtime/planner/switch/SwitchTimes.h"
 

@@ -4,7 +4,7 @@
 
 #include "runtime/planner/step/StepGraphs.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/graph/StateBytes.h"
 #include "runtime/planner/divide/CutMiniBatch.h"
 #include "runtime/planner/graph/RankMemory.h"

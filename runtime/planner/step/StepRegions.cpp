@@ -4,7 +4,7 @@
 
 #include "runtime/planner/step/StepRegions.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/planner/graph/RankMemory.h"
 #include "runtime/planner/place/PlacePhases.h"
 

@@ -4,7 +4,7 @@
 
 #include "runtime/planner/switch/PlanSwitch.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/planner/switch/SwitchBaselines.h"
 #include "runtime/planner/switch/SwitchBounds.h"
 #include "runtime/planner/switch/SwitchTimes.h"

@@ -10,7 +10,7 @@
 
 #include "runtime/store/Store.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 
 #include <hiredis/hiredis.h>
 

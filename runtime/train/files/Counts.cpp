@@ -4,8 +4,8 @@
 
 #include "runtime/train/files/Counts.h"
 
-#include "runtime/base/JsonWriter.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/JsonWriter.h"
+#include "runtime/base/text/Text.h"
 
 #include <algorithm>
 

@@ -11,7 +11,7 @@
 #ifndef DYNA_RUNTIME_TRAIN_COUNTS_H
 #define DYNA_RUNTIME_TRAIN_COUNTS_H
 
-#include "runtime/executor/RankTeam.h"
+#include "runtime/executor/run/RankTeam.h"
 
 #include <string>
 #include <vector>

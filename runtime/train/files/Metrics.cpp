@@ -4,13 +4,13 @@
 
 #include "runtime/train/files/Metrics.h"
 
-#include "runtime/base/FileId.h"
-#include "runtime/base/FileLock.h"
-#include "runtime/base/Files.h"
-#include "runtime/base/JsonReader.h"
-#include "runtime/base/JsonWriter.h"
-#include "runtime/base/OutputFile.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/file/FileId.h"
+#include "runtime/base/file/FileLock.h"
+#include "runtime/base/file/Files.h"
+#include "runtime/base/file/OutputFile.h"
+#include "runtime/base/text/JsonReader.h"
+#include "runtime/base/text/JsonWriter.h"
+#include "runtime/base/text/Text.h"
 
 #include <cerrno>
 #include <cmath>

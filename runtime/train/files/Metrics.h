@@ -5,7 +5,7 @@
 #ifndef DYNA_RUNTIME_TRAIN_METRICS_H
 #define DYNA_RUNTIME_TRAIN_METRICS_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 #include "runtime/plan/program/Bundles.h"
 #include "runtime/plan/program/Plan.h"
 #include "runtime/planner/report/PlanReport.h"

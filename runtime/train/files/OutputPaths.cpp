@@ -4,9 +4,9 @@
 
 #include "runtime/train/files/OutputPaths.h"
 
-#include "runtime/base/FileId.h"
-#include "runtime/base/FileLock.h"
-#include "runtime/base/Files.h"
+#include "runtime/base/file/FileId.h"
+#include "runtime/base/file/FileLock.h"
+#include "runtime/base/file/Files.h"
 #include "runtime/checkpoint/ModelShards.h"
 #include "runtime/data/Dataset.h"
 #include "runtime/data/OpenDataset.h"

@@ -4,10 +4,10 @@
 
 #include "runtime/train/files/PlanFiles.h"
 
-#include "runtime/base/FileFailure.h"
-#include "runtime/base/Files.h"
-#include "runtime/base/InputFile.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/file/FileFailure.h"
+#include "runtime/base/file/Files.h"
+#include "runtime/base/file/InputFile.h"
+#include "runtime/base/text/Text.h"
 
 #include <algorithm>
 #include <charconv>

@@ -4,8 +4,8 @@
 
 #include "runtime/train/files/Progress.h"
 
-#include "runtime/base/Printable.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Printable.h"
+#include "runtime/base/text/Text.h"
 
 #include <algorithm>
 #include <cmath>

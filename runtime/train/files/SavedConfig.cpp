@@ -4,7 +4,7 @@
 
 #include "runtime/train/files/SavedConfig.h"
 
-#include "runtime/base/JsonReader.h"
+#include "runtime/base/text/JsonReader.h"
 
 #include <algorithm>
 

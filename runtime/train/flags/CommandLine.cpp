@@ -4,8 +4,8 @@
 
 #include "runtime/train/flags/CommandLine.h"
 
-#include "runtime/base/ParseBytes.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/ParseBytes.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/data/BatchReader.h"
 #include "runtime/plan/model/Bytes.h"
 #include "runtime/planner/cut/batching/Batchings.h"

@@ -12,8 +12,8 @@
 #ifndef DYNA_RUNTIME_TRAIN_COMMANDLINE_H
 #define DYNA_RUNTIME_TRAIN_COMMANDLINE_H
 
-#include "runtime/base/ParseBytes.h" // of flags that are bytes
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
+#include "runtime/base/text/ParseBytes.h" // of flags that are bytes
 #include "runtime/train/flags/TrainOptions.h"
 
 #include <string>

@@ -4,7 +4,7 @@
 
 #include "runtime/train/flags/RepackList.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/planner/request/PlanningWords.h"
 #include "runtime/train/flags/TrainOptions.h"
 

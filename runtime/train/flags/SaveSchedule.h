@@ -11,7 +11,7 @@
 #ifndef DYNA_RUNTIME_TRAIN_SAVESCHEDULE_H
 #define DYNA_RUNTIME_TRAIN_SAVESCHEDULE_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 
 #include <chrono>
 #include <string>

@@ -4,8 +4,8 @@
 
 #include "runtime/train/loop/Evaluator.h"
 
-#include "runtime/base/Text.h"
-#include "runtime/executor/Staging.h"
+#include "runtime/base/text/Text.h"
+#include "runtime/executor/step/Staging.h"
 #include "runtime/train/session/Signals.h"
 
 #include <algorithm>

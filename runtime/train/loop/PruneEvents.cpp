@@ -4,7 +4,7 @@
 
 #include "runtime/train/loop/PruneEvents.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/elastic/prune/PrunedParameters.h"
 #include "runtime/train/files/Metrics.h"
 #include "runtime/train/files/Progress.h"

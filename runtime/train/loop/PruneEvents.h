@@ -12,7 +12,7 @@
 #ifndef DYNA_RUNTIME_TRAIN_PRUNEEVENTS_H
 #define DYNA_RUNTIME_TRAIN_PRUNEEVENTS_H
 
-#include "runtime/executor/RankTeam.h"
+#include "runtime/executor/run/RankTeam.h"
 #include "runtime/train/flags/PruneFlag.h"
 #include "runtime/train/flags/TrainOptions.h"
 

@@ -4,8 +4,8 @@
 
 #include "runtime/train/loop/Summary.h"
 
-#include "runtime/base/Printable.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Printable.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/train/session/DescribeData.h"
 
 #include <algorithm>

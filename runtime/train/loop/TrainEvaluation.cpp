@@ -14,8 +14,8 @@
 
 #include "runtime/train/loop/Trainer.h"
 
-#include "runtime/base/JsonWriter.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/JsonWriter.h"
+#include "runtime/base/text/Text.h"
 
 namespace dyna {
 

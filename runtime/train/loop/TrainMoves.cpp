@@ -4,8 +4,8 @@
 
 #include "runtime/train/loop/Trainer.h"
 
-#include "runtime/base/JsonWriter.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/JsonWriter.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/train/open/SizeMoves.h"
 
 #include <algorithm>

@@ -6,12 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/base/JsonWriter.h"
+#include "runtime/base/text/JsonWriter.h"
 #include "runtime/train/loop/Trainer.h"
 
-#include "runtime/base/Files.h"
-#include "runtime/base/Json.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/file/Files.h"
+#include "runtime/base/text/Json.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/train/flags/LearningRate.h"
 #include "runtime/train/plans/PlanSource.h"
 

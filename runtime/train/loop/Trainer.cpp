@@ -4,10 +4,10 @@
 
 #include "runtime/train/loop/Trainer.h"
 
-#include "runtime/base/Files.h"
-#include "runtime/base/Json.h"
-#include "runtime/base/JsonWriter.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/file/Files.h"
+#include "runtime/base/text/Json.h"
+#include "runtime/base/text/JsonWriter.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/data/Padding.h"
 #include "runtime/plan/graph/DescribeManifest.h"
 #include "runtime/train/open/Initialize.h"

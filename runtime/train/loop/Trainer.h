@@ -5,7 +5,7 @@
 #ifndef DYNA_RUNTIME_TRAIN_TRAINER_H
 #define DYNA_RUNTIME_TRAIN_TRAINER_H
 
-#include "runtime/base/OutputFile.h"
+#include "runtime/base/file/OutputFile.h"
 #include "runtime/train/files/Counts.h"
 #include "runtime/train/files/Metrics.h"
 #include "runtime/train/files/Progress.h"

@@ -4,7 +4,7 @@
 
 #include "runtime/train/open/ChooseGraphs.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/train/flags/NamedStrategies.h"
 #include "runtime/train/session/Devices.h"
 #include "runtime/transport/ProcessTransport.h"

@@ -4,9 +4,9 @@
 
 #include "runtime/train/open/FitMemory.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/device/host/HostMemory.h"
-#include "runtime/executor/CpuFeatures.h"
+#include "runtime/executor/open/CpuFeatures.h"
 #include "runtime/train/open/MemoryNeed.h"
 #include "runtime/train/session/Agreement.h"
 #include "runtime/train/session/Devices.h"

@@ -6,7 +6,7 @@
 #define DYNA_RUNTIME_TRAIN_INITIALIZE_H
 
 #include "runtime/device/Team.h"
-#include "runtime/executor/RankTeam.h"
+#include "runtime/executor/run/RankTeam.h"
 
 namespace dyna {
 

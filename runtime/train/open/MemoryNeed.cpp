@@ -4,8 +4,8 @@
 
 #include "runtime/train/open/MemoryNeed.h"
 
-#include "runtime/base/Text.h"
-#include "runtime/executor/RankMachine.h"
+#include "runtime/base/text/Text.h"
+#include "runtime/executor/rank/RankMachine.h"
 #include "runtime/plan/graph/PersistentLayout.h"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 
 #include "runtime/train/open/NextGraphs.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/graph/StateTensors.h"
 #include "runtime/planner/switch/PlanSwitch.h"
 #include "runtime/train/open/ChooseGraphs.h"

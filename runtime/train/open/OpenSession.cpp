@@ -4,13 +4,13 @@
 
 #include "runtime/train/open/OpenSession.h"
 
-#include "runtime/base/Guard.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/error/Guard.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/data/LineFields.h"
 #include "runtime/data/OpenDataset.h"
 #include "runtime/device/host/HostMemory.h"
-#include "runtime/executor/CpuFeatures.h"
-#include "runtime/executor/OpenProgram.h"
+#include "runtime/executor/open/CpuFeatures.h"
+#include "runtime/executor/open/OpenProgram.h"
 #include "runtime/planner/divide/CutMiniBatch.h"
 #include "runtime/train/files/PlanFiles.h"
 #include "runtime/train/files/Progress.h"

@@ -4,7 +4,7 @@
 
 #include "runtime/train/open/ReplaceGraphs.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/device/host/HostMemory.h"
 #include "runtime/planner/switch/PlanSwitch.h"
 #include "runtime/train/open/OpenSession.h"

@@ -4,8 +4,8 @@
 
 #include "runtime/train/open/SearchRanges.h"
 
-#include "runtime/base/ParseBytes.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/ParseBytes.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/planner/search/ChooseStrategies.h"
 #include "runtime/train/files/Progress.h"
 #include "runtime/train/flags/NamedStrategies.h"

@@ -4,9 +4,9 @@
 
 #include "runtime/train/open/SizeMoves.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/device/host/HostMemory.h"
-#include "runtime/executor/ArenaParts.h"
+#include "runtime/executor/rank/ArenaParts.h"
 #include "runtime/transport/ProcessTransport.h"
 
 #include <algorithm>

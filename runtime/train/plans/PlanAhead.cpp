@@ -4,7 +4,7 @@
 
 #include "runtime/train/plans/PlanAhead.h"
 
-#include "runtime/base/Guard.h"
+#include "runtime/base/error/Guard.h"
 
 #include <algorithm>
 #include <chrono>

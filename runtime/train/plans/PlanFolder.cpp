@@ -4,11 +4,11 @@
 
 #include "runtime/train/plans/PlanFolder.h"
 
-#include "runtime/base/FileFailure.h"
-#include "runtime/base/Files.h"
-#include "runtime/base/InputFile.h"
-#include "runtime/base/OutputFile.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/file/FileFailure.h"
+#include "runtime/base/file/Files.h"
+#include "runtime/base/file/InputFile.h"
+#include "runtime/base/file/OutputFile.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/program/PlanFile.h"
 
 #include <filesystem>

@@ -5,10 +5,10 @@
 #include "runtime/train/plans/PlanMark.h"
 
 #include "runtime/abi/Random.h"
-#include "runtime/base/Files.h"
-#include "runtime/base/JsonReader.h"
-#include "runtime/base/JsonWriter.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/file/Files.h"
+#include "runtime/base/text/JsonReader.h"
+#include "runtime/base/text/JsonWriter.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/train/flags/Flags.h"
 
 #include <algorithm>

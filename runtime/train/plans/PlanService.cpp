@@ -4,7 +4,7 @@
 
 #include "runtime/train/plans/PlanService.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/train/plans/PlanSource.h"
 #include "runtime/train/plans/StoredPlans.h"
 #include "runtime/train/session/Signals.h"

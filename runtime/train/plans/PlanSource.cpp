@@ -4,7 +4,7 @@
 
 #include "runtime/train/plans/PlanSource.h"
 
-#include "runtime/executor/Staging.h"
+#include "runtime/executor/step/Staging.h"
 #include "runtime/train/session/Prediction.h"
 
 namespace dyna {

@@ -4,8 +4,8 @@
 
 #include "runtime/train/plans/StoredPlans.h"
 
-#include "runtime/base/Text.h"
-#include "runtime/executor/Staging.h"
+#include "runtime/base/text/Text.h"
+#include "runtime/executor/step/Staging.h"
 #include "runtime/plan/model/Bytes.h"
 #include "runtime/store/PlanEntry.h"
 #include "runtime/train/files/Progress.h"

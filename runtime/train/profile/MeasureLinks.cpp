@@ -4,7 +4,7 @@
 
 #include "runtime/train/profile/MeasureLinks.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/cost/CostTable.h"
 
 #include <algorithm>

@@ -13,7 +13,7 @@
 #define DYNA_RUNTIME_TRAIN_MEASURELINKS_H
 
 #include "runtime/cost/Costs.pb.h"
-#include "runtime/executor/RankTeam.h"
+#include "runtime/executor/run/RankTeam.h"
 
 #include <optional>
 #include <string>

@@ -5,8 +5,8 @@
 #include "runtime/train/profile/Profile.h"
 
 #include "runtime/abi/Random.h"
-#include "runtime/base/Guard.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/error/Guard.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/program/Bundles.h"
 #include "runtime/plan/program/InstructionTable.h"
 #include "runtime/plan/program/PlanFile.h"

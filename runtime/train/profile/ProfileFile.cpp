@@ -4,10 +4,10 @@
 
 #include "runtime/train/profile/ProfileFile.h"
 
-#include "runtime/base/Files.h"
-#include "runtime/base/InputFile.h"
-#include "runtime/base/OutputFile.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/file/Files.h"
+#include "runtime/base/file/InputFile.h"
+#include "runtime/base/file/OutputFile.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/cost/CostText.h"
 #include "runtime/plan/graph/DescribeManifest.h"
 #include "runtime/planner/report/ContextReport.h"

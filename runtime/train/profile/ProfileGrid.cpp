@@ -5,7 +5,7 @@
 #include "runtime/train/profile/ProfileGrid.h"
 
 #include "runtime/abi/Random.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 #include "runtime/train/session/Agreement.h"
 
 #include "runtime/abi/Random.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 
 #include <algorithm>
 

@@ -4,10 +4,10 @@
 
 #include "runtime/train/session/Checkpointing.h"
 
-#include "runtime/base/JsonReader.h"
-#include "runtime/base/JsonWriter.h"
-#include "runtime/base/Printable.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/JsonReader.h"
+#include "runtime/base/text/JsonWriter.h"
+#include "runtime/base/text/Printable.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/checkpoint/StoredTensors.h"
 #include "runtime/train/files/SavedConfig.h"
 #include "runtime/train/session/MasterRows.h"

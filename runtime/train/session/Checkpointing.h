@@ -25,7 +25,7 @@
 #include "runtime/checkpoint/CheckpointStore.h"
 #include "runtime/checkpoint/LoadCheckpoint.h"
 #include "runtime/data/BatchReader.h"
-#include "runtime/executor/RankTeam.h"
+#include "runtime/executor/run/RankTeam.h"
 #include "runtime/train/flags/CommandLine.h"
 #include "runtime/train/flags/PruneFlag.h"
 

@@ -2,11 +2,11 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/base/Printable.h"
-#include "runtime/base/Text.h"
-#include "runtime/device/cuda/AttentionClass.h"
+#include "runtime/base/text/Printable.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/device/cuda/CudaDevice.h"
-#include "runtime/device/cuda/Cudnn.h"
+#include "runtime/device/cuda/attention/AttentionClass.h"
+#include "runtime/device/cuda/attention/Cudnn.h"
 #include "runtime/device/cuda/kernels/FunctionTable.h"
 #include "runtime/plan/graph/DescribeManifest.h"
 #include "runtime/train/session/Devices.h"

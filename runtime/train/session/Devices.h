@@ -13,7 +13,7 @@
 #define DYNA_RUNTIME_TRAIN_DEVICES_H
 
 #include "runtime/abi/DeviceCode.h"
-#include "runtime/executor/RankTeam.h"
+#include "runtime/executor/run/RankTeam.h"
 #include "runtime/train/flags/TrainOptions.h"
 
 #include <memory>

@@ -12,7 +12,7 @@
 #define DYNA_RUNTIME_TRAIN_SESSION_MASTERROWS_H
 
 #include "runtime/checkpoint/Tensor.h"
-#include "runtime/executor/RankTeam.h"
+#include "runtime/executor/run/RankTeam.h"
 
 namespace dyna {
 

@@ -4,7 +4,7 @@
 
 #include "runtime/train/session/Prediction.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/planner/report/StepReport.h"
 
 #include <algorithm>

@@ -10,7 +10,7 @@
 #ifndef DYNA_RUNTIME_TRAIN_PREDICTION_H
 #define DYNA_RUNTIME_TRAIN_PREDICTION_H
 
-#include "runtime/base/TraceWriter.h"
+#include "runtime/base/text/TraceWriter.h"
 #include "runtime/planner/report/PlanReport.h"
 #include "runtime/train/session/Session.h"
 

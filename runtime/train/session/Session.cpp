@@ -4,7 +4,7 @@
 
 #include "runtime/train/session/Session.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/data/Padding.h"
 #include "runtime/planner/divide/CutMiniBatch.h"
 

@@ -11,7 +11,7 @@
 #define DYNA_RUNTIME_TRAIN_SESSION_H
 
 #include "runtime/data/BatchReader.h"
-#include "runtime/executor/RankTeam.h"
+#include "runtime/executor/run/RankTeam.h"
 #include "runtime/planner/step/StepPlanner.h"
 #include "runtime/train/flags/CommandLine.h"
 

@@ -4,7 +4,7 @@
 
 #include "runtime/transport/mpi/MpiExchange.h"
 
-#include "runtime/base/Reduction.h"
+#include "runtime/base/wire/Reduction.h"
 
 #include <algorithm>
 

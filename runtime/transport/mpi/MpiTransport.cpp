@@ -4,7 +4,7 @@
 
 #include "runtime/transport/mpi/MpiTransport.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/transport/ProcessTransport.h"
 #include "runtime/transport/mpi/MpiExchange.h"
 #include "runtime/transport/mpi/MpiStrips.h"

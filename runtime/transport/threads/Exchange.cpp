@@ -4,7 +4,7 @@
 
 #include "runtime/transport/threads/Exchange.h"
 
-#include "runtime/base/Reduction.h"
+#include "runtime/base/wire/Reduction.h"
 
 #include <algorithm>
 #include <cstring>

@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/abi/Random.h"
-#include "runtime/base/CoreTime.h"
+#include "runtime/base/thread/CoreTime.h"
 #include "runtime/planner/graph/CutLayers.h"
 
 #include <algorithm>

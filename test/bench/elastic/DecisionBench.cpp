@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/abi/Random.h"
-#include "runtime/base/CoreTime.h"
+#include "runtime/base/thread/CoreTime.h"
 #include "runtime/elastic/decide/MoveDecider.h"
 
 #include <algorithm>

@@ -17,7 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/abi/Random.h"
-#include "runtime/base/CoreTime.h"
+#include "runtime/base/thread/CoreTime.h"
 #include "runtime/elastic/prune/PruningSchedule.h"
 #include "runtime/elastic/prune/SelectSurvivors.h"
 #include "test/runtime/elastic/SumOfThreads.h"

@@ -8,8 +8,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/executor/OpenProgram.h"
-#include "runtime/executor/RankTeam.h"
+#include "runtime/executor/open/OpenProgram.h"
+#include "runtime/executor/run/RankTeam.h"
 #include "runtime/planner/graph/Planner.h"
 #include "runtime/transport/threads/ThreadTransport.h"
 #include "test/runtime/executor/TinyRun.h"

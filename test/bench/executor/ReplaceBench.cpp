@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/executor/OpenProgram.h"
-#include "runtime/executor/RankTeam.h"
+#include "runtime/executor/open/OpenProgram.h"
+#include "runtime/executor/run/RankTeam.h"
 #include "runtime/plan/graph/StateTensors.h"
 #include "runtime/planner/switch/PlanSwitch.h"
 #include "runtime/transport/threads/ThreadTransport.h"

@@ -11,7 +11,7 @@
 #ifndef DYNA_TEST_BENCH_EXECUTOR_SWITCHMEASURE_H
 #define DYNA_TEST_BENCH_EXECUTOR_SWITCHMEASURE_H
 
-#include "runtime/executor/SwitchCarrier.h"
+#include "runtime/executor/step/SwitchCarrier.h"
 #include "runtime/planner/switch/PlanSwitch.h"
 #include "test/Patience.h"
 #include "test/bench/WideModel.h"

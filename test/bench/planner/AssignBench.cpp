@@ -4,7 +4,7 @@
 
 #include "test/bench/planner/AssignBench.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/planner/graph/Policy.h"
 #include "runtime/planner/search/StrategyCandidates.h"
 #include "runtime/planner/step/AssignStrategies.h"

@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/base/CoreTime.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
+#include "runtime/base/thread/CoreTime.h"
 #include "runtime/plan/program/PlanFile.h"
 #include "runtime/plan/verify/StepVerifier.h"
 #include "runtime/planner/graph/Planner.h"

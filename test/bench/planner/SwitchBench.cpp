@@ -23,7 +23,7 @@
 #include "runtime/planner/switch/SwitchBaselines.h"
 #include "runtime/planner/switch/SwitchBounds.h"
 #include "test/bench/planner/StateBench.h"
-#include "test/runtime/planner/ModelSwitches.h"
+#include "test/runtime/planner/switch/ModelSwitches.h"
 
 #include <algorithm>
 #include <chrono>

@@ -20,7 +20,7 @@
 #include "runtime/planner/switch/PlanSwitch.h"
 #include "runtime/planner/switch/SwitchBaselines.h"
 #include "runtime/planner/switch/SwitchBounds.h"
-#include "test/runtime/planner/ModelSwitches.h"
+#include "test/runtime/planner/switch/ModelSwitches.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -23,7 +23,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/abi/Kernels.h"
-#include "runtime/base/CoreTime.h"
+#include "runtime/base/thread/CoreTime.h"
 #include "runtime/device/SparseIndex.h"
 #include "runtime/device/host/HostDevice.h"
 #include "runtime/device/host/KernelTable.h"

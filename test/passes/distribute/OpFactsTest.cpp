@@ -13,8 +13,8 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
-#include "passes/distribute/LayoutRules.h"
-#include "passes/memory/Values.h"
+#include "passes/distribute/deduce/LayoutRules.h"
+#include "passes/memory/value/Values.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

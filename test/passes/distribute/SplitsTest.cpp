@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "passes/distribute/Splits.h"
+#include "passes/distribute/deduce/Splits.h"
 #include "gtest/gtest.h"
 
 using namespace mlir::dyna;

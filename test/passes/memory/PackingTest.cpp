@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "passes/memory/Packing.h"
+#include "passes/memory/place/Packing.h"
 #include "gtest/gtest.h"
 #include <algorithm>
 #include <random>

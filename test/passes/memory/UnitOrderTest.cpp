@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "passes/memory/UnitOrder.h"
+#include "passes/memory/sweep/UnitOrder.h"
 #include "gtest/gtest.h"
 #include <algorithm>
 #include <random>

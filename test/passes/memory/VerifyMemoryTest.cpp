@@ -26,8 +26,8 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Pipelines.h"
-#include "passes/memory/MemoryPlan.h"
 #include "passes/memory/Passes.h"
+#include "passes/memory/place/MemoryPlan.h"
 #include "test/passes/SmallConfigs.h"
 #include "gtest/gtest.h"
 

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/base/CoreTime.h"
+#include "runtime/base/thread/CoreTime.h"
 
 #include <gtest/gtest.h>
 

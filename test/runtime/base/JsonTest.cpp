@@ -2,8 +2,8 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/base/JsonReader.h"
-#include "runtime/base/JsonWriter.h"
+#include "runtime/base/text/JsonReader.h"
+#include "runtime/base/text/JsonWriter.h"
 
 #include "test/runtime/base/TemporaryFiles.h"
 

@@ -2,8 +2,8 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/base/LinearBytes.h"
-#include "runtime/base/TokenPartBytes.h"
+#include "runtime/base/load/LinearBytes.h"
+#include "runtime/base/load/TokenPartBytes.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/base/Load.h"
+#include "runtime/base/load/Load.h"
 #include "runtime/abi/Kernels.h"
 
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/base/Files.h"
+#include "runtime/base/file/Files.h"
 #include "test/runtime/base/TemporaryFiles.h"
 
 #include <algorithm>

@@ -2,10 +2,10 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/base/OutputFile.h"
-#include "runtime/base/FileLock.h"
-#include "runtime/base/InputFile.h"
-#include "runtime/base/Printable.h"
+#include "runtime/base/file/OutputFile.h"
+#include "runtime/base/file/FileLock.h"
+#include "runtime/base/file/InputFile.h"
+#include "runtime/base/text/Printable.h"
 #include "test/runtime/base/TemporaryFiles.h"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/base/ShareWork.h"
+#include "runtime/base/thread/ShareWork.h"
 #include "test/Patience.h"
 
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #ifndef DYNA_TEST_RUNTIME_BASE_TEMPORARYFILES_H
 #define DYNA_TEST_RUNTIME_BASE_TEMPORARYFILES_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 
 #include "gtest/gtest.h"
 

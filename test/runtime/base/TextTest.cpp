@@ -2,9 +2,9 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 
-#include "runtime/base/ParseBytes.h"
+#include "runtime/base/text/ParseBytes.h"
 
 #include <gtest/gtest.h>
 

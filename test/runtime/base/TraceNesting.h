@@ -5,8 +5,8 @@
 #ifndef DYNA_TEST_RUNTIME_BASE_TRACENESTING_H
 #define DYNA_TEST_RUNTIME_BASE_TRACENESTING_H
 
-#include "runtime/base/JsonReader.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/JsonReader.h"
+#include "runtime/base/text/Text.h"
 
 #include <algorithm>
 #include <cstdint>

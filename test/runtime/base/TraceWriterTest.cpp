@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/base/TraceWriter.h"
+#include "runtime/base/text/TraceWriter.h"
 
 #include "test/runtime/base/TraceNesting.h"
 

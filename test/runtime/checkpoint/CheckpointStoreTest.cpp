@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/base/OutputFile.h"
+#include "runtime/base/file/OutputFile.h"
 #include "runtime/checkpoint/StoredTensors.h"
 #include "test/runtime/checkpoint/Checkpoints.h"
 

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/base/OutputFile.h"
+#include "runtime/base/file/OutputFile.h"
 #include "test/runtime/checkpoint/Checkpoints.h"
 
 using namespace dyna;

@@ -5,7 +5,7 @@
 #include "runtime/checkpoint/ModelShards.h"
 
 #include "runtime/abi/Random.h"
-#include "runtime/base/JsonReader.h"
+#include "runtime/base/text/JsonReader.h"
 #include "runtime/checkpoint/CheckpointStore.h"
 #include "runtime/checkpoint/LoadCheckpoint.h"
 #include "test/runtime/base/TemporaryFiles.h"

@@ -4,7 +4,7 @@
 
 #include "runtime/data/BatchReader.h"
 
-#include "runtime/base/JsonReader.h"
+#include "runtime/base/text/JsonReader.h"
 #include "runtime/data/Padding.h"
 #include "runtime/data/Permutation.h"
 #include "test/runtime/base/TemporaryFiles.h"

@@ -5,8 +5,8 @@
 #include "runtime/data/LineFields.h"
 
 #include "runtime/abi/Random.h"
-#include "runtime/base/JsonWriter.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/JsonWriter.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/data/SampleIndex.h"
 #include "test/runtime/data/Datasets.h"
 

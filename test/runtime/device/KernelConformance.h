@@ -5,7 +5,7 @@
 #ifndef DYNA_TEST_RUNTIME_DEVICE_KERNELCONFORMANCE_H
 #define DYNA_TEST_RUNTIME_DEVICE_KERNELCONFORMANCE_H
 
-#include "runtime/base/LinearBytes.h"
+#include "runtime/base/load/LinearBytes.h"
 #include "test/runtime/device/DeviceConformance.h"
 #include "test/runtime/device/Naive.h"
 

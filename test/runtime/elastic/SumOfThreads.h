@@ -5,7 +5,7 @@
 #ifndef DYNA_TEST_RUNTIME_ELASTIC_SUMOFTHREADS_H
 #define DYNA_TEST_RUNTIME_ELASTIC_SUMOFTHREADS_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 
 #include <condition_variable>
 #include <cstdint>

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/executor/ArenaParts.h"
+#include "runtime/executor/rank/ArenaParts.h"
 
 #include <gmock/gmock.h>
 

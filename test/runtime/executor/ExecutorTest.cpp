@@ -4,7 +4,7 @@
 
 #include "test/runtime/executor/TinyRun.h"
 
-#include "runtime/base/JsonReader.h"
+#include "runtime/base/text/JsonReader.h"
 #include "test/runtime/base/TraceNesting.h"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 
 #include "test/runtime/executor/TinyRun.h"
 
-#include "runtime/executor/CpuFeatures.h"
+#include "runtime/executor/open/CpuFeatures.h"
 
 #include <gmock/gmock.h>
 

@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "test/runtime/executor/SwitchedSteps.h"
 
 #include <gmock/gmock.h>

@@ -2,9 +2,9 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/executor/RankExchange.h"
+#include "runtime/executor/rank/RankExchange.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/transport/threads/ThreadTransport.h"
 #include "test/runtime/plan/SkippingModel.h"
 

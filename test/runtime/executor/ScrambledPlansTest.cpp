@@ -19,7 +19,7 @@
 #include "test/runtime/executor/TinyRun.h"
 #include "test/runtime/transport/RendezvousTransport.h"
 
-#include "runtime/executor/RankTeam.h"
+#include "runtime/executor/run/RankTeam.h"
 #include "runtime/plan/verify/PlanVerifier.h"
 #include "runtime/transport/threads/ThreadTransport.h"
 #include "test/Patience.h"

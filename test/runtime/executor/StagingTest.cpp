@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/executor/Staging.h"
+#include "runtime/executor/step/Staging.h"
 #include "test/runtime/executor/TinyModel.h"
 
 #include <gtest/gtest.h>

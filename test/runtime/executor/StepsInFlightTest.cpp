@@ -11,8 +11,8 @@
 #include "test/runtime/executor/LateTiny.h"
 #include "test/runtime/executor/TinyRun.h"
 
-#include "runtime/device/cuda/Library.h"
-#include "runtime/executor/Staging.h"
+#include "runtime/device/cuda/driver/Library.h"
+#include "runtime/executor/step/Staging.h"
 #include "test/Patience.h"
 #include "test/runtime/base/TraceNesting.h"
 #include "test/runtime/executor/WholeParts.h"

@@ -9,9 +9,9 @@
 #ifndef DYNA_TEST_RUNTIME_EXECUTOR_STRATEGYRUN_H
 #define DYNA_TEST_RUNTIME_EXECUTOR_STRATEGYRUN_H
 
-#include "runtime/base/JsonReader.h"
+#include "runtime/base/text/JsonReader.h"
 #include "runtime/data/Padding.h"
-#include "runtime/executor/RankTeam.h"
+#include "runtime/executor/run/RankTeam.h"
 #include "runtime/plan/program/InstructionTable.h"
 #include "runtime/plan/verify/PlanVerifier.h"
 #include "runtime/planner/divide/CutMiniBatch.h"

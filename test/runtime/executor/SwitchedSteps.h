@@ -5,7 +5,7 @@
 #ifndef DYNA_TEST_RUNTIME_EXECUTOR_SWITCHEDSTEPS_H
 #define DYNA_TEST_RUNTIME_EXECUTOR_SWITCHEDSTEPS_H
 
-#include "runtime/executor/RankTeam.h"
+#include "runtime/executor/run/RankTeam.h"
 #include "runtime/planner/graph/Planner.h"
 #include "runtime/planner/place/PlacePhases.h"
 #include "runtime/planner/switch/PlanSwitch.h"

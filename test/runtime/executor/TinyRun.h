@@ -6,9 +6,9 @@
 #define DYNA_TEST_RUNTIME_EXECUTOR_TINYRUN_H
 
 #include "runtime/abi/Random.h"
-#include "runtime/executor/Executor.h"
-#include "runtime/executor/OpenProgram.h"
-#include "runtime/executor/Staging.h"
+#include "runtime/executor/open/OpenProgram.h"
+#include "runtime/executor/run/Executor.h"
+#include "runtime/executor/step/Staging.h"
 #include "runtime/plan/program/PlanFile.h"
 #include "runtime/planner/graph/Planner.h"
 #include "test/runtime/device/TestDevice.h"

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/executor/WeightForms.h"
+#include "runtime/executor/rank/WeightForms.h"
 
 #include <gtest/gtest.h>
 

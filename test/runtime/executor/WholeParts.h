@@ -5,7 +5,7 @@
 #ifndef DYNA_TEST_RUNTIME_EXECUTOR_WHOLEPARTS_H
 #define DYNA_TEST_RUNTIME_EXECUTOR_WHOLEPARTS_H
 
-#include "runtime/executor/RankTeam.h"
+#include "runtime/executor/run/RankTeam.h"
 
 namespace dyna {
 

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/graph/ProgramBlocks.h"
 #include "runtime/plan/verify/PlanVerifier.h"
 #include "test/runtime/plan/TinyPlans.h"

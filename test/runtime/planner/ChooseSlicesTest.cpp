@@ -3,7 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/planner/divide/ChooseSlices.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/program/Bundles.h"
 #include "runtime/plan/program/PlanFile.h"
 #include "runtime/plan/program/SegmentLoad.h"

@@ -4,7 +4,7 @@
 
 #include "runtime/planner/write/ComputeOrder.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/program/InstructionTable.h"
 #include "runtime/plan/program/PlanFile.h"
 #include "runtime/plan/verify/PlanVerifier.h"

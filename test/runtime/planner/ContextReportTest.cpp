@@ -4,7 +4,7 @@
 
 #include "runtime/planner/report/ContextReport.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/planner/slice/FitContext.h"
 
 #include <cmath>

@@ -4,7 +4,7 @@
 
 #include "runtime/planner/divide/CutMiniBatch.h"
 #include "runtime/abi/Random.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/program/SegmentLoad.h"
 #include "runtime/plan/verify/PlanVerifier.h"
 #include "runtime/planner/estimate/StageMemory.h"

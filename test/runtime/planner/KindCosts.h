@@ -5,7 +5,7 @@
 #ifndef DYNA_TEST_RUNTIME_PLANNER_KINDCOSTS_H
 #define DYNA_TEST_RUNTIME_PLANNER_KINDCOSTS_H
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/cost/CostModel.h"
 
 #include <string>

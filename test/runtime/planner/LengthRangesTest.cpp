@@ -3,7 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/planner/request/LengthRanges.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "test/runtime/planner/DescribeRanges.h"
 
 #include "gmock/gmock.h"

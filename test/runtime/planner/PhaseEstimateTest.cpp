@@ -4,7 +4,7 @@
 
 #include "runtime/planner/estimate/PhaseEstimate.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/planner/graph/Planner.h"
 #include "runtime/planner/report/PlanReport.h"
 #include "test/runtime/plan/TinyPlans.h"

@@ -4,8 +4,8 @@
 
 #include "runtime/planner/report/PlanReport.h"
 
-#include "runtime/base/JsonReader.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/JsonReader.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/graph/PersistentLayout.h"
 #include "runtime/planner/graph/Planner.h"
 #include "test/runtime/plan/TinyPlans.h"

@@ -3,7 +3,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/planner/estimate/StageTables.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/program/SegmentLoad.h"
 #include "runtime/planner/estimate/StageCosts.h"
 #include "test/runtime/planner/AttentiveModel.h"

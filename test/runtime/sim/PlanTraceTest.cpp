@@ -4,7 +4,7 @@
 
 #include "runtime/sim/PlanTrace.h"
 
-#include "runtime/base/JsonReader.h"
+#include "runtime/base/text/JsonReader.h"
 #include "runtime/plan/graph/ProgramBlocks.h"
 #include "runtime/sim/PlanMemory.h"
 #include "test/runtime/base/TraceNesting.h"

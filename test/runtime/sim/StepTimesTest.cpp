@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "test/runtime/planner/SwitchCases.h"
+#include "test/runtime/planner/switch/SwitchCases.h"
 #include "test/runtime/sim/JoinedSteps.h"
 #include "test/runtime/sim/NaiveClock.h"
 #include "test/runtime/sim/RandomPlan.h"

@@ -5,7 +5,7 @@
 #ifndef DYNA_TEST_RUNTIME_SIM_TIMEDPLANS_H
 #define DYNA_TEST_RUNTIME_SIM_TIMEDPLANS_H
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/verify/PlanVerifier.h"
 #include "runtime/planner/graph/Planner.h"
 #include "runtime/sim/PlanTimes.h"

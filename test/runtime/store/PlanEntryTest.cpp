@@ -4,7 +4,7 @@
 
 #include "runtime/store/PlanEntry.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/plan/program/PlanFile.h"
 #include "runtime/plan/verify/StepVerifier.h"
 #include "runtime/planner/place/PlacePhases.h"

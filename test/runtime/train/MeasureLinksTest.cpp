@@ -6,7 +6,7 @@
 
 #include "runtime/cost/Cluster.h"
 #include "runtime/cost/CostTable.h"
-#include "runtime/executor/OpenProgram.h"
+#include "runtime/executor/open/OpenProgram.h"
 #include "runtime/transport/threads/ThreadTransport.h"
 #include "test/runtime/device/TestDevice.h"
 #include "test/runtime/executor/TinyModel.h"

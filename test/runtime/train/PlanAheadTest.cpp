@@ -4,7 +4,7 @@
 
 #include "runtime/train/plans/PlanAhead.h"
 
-#include "runtime/base/Files.h"
+#include "runtime/base/file/Files.h"
 #include "runtime/plan/program/PlanFile.h"
 #include "test/Patience.h"
 #include "test/runtime/base/TemporaryFiles.h"

@@ -3,9 +3,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/train/files/Progress.h"
-#include "runtime/base/Files.h"
-#include "runtime/base/JsonReader.h"
-#include "runtime/base/Text.h"
+#include "runtime/base/file/Files.h"
+#include "runtime/base/text/JsonReader.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/train/loop/Summary.h"
 
 #include <gmock/gmock.h>

@@ -12,7 +12,7 @@
 
 #include "test/runtime/train/TrainProgram.h"
 
-#include "runtime/executor/OpenProgram.h"
+#include "runtime/executor/open/OpenProgram.h"
 #include "runtime/train/flags/CommandLine.h"
 #include "runtime/train/loop/Trainer.h"
 #include "runtime/train/open/OpenSession.h"

@@ -4,9 +4,9 @@
 
 #include "runtime/train/files/SavedConfig.h"
 
-#include "runtime/base/Json.h"
-#include "runtime/base/JsonReader.h"
-#include "runtime/base/JsonWriter.h"
+#include "runtime/base/text/Json.h"
+#include "runtime/base/text/JsonReader.h"
+#include "runtime/base/text/JsonWriter.h"
 
 #include <gmock/gmock.h>
 

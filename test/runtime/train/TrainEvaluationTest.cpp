@@ -4,7 +4,7 @@
 
 #include "test/runtime/train/TrainProgram.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 
 using namespace dyna;
 using namespace dyna::test;

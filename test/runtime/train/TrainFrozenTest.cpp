@@ -9,7 +9,7 @@
 
 #include "test/runtime/train/TrainProgram.h"
 
-#include "runtime/executor/OpenProgram.h"
+#include "runtime/executor/open/OpenProgram.h"
 #include "runtime/train/loop/PruneEvents.h"
 #include "runtime/train/loop/Trainer.h"
 #include "runtime/train/open/OpenSession.h"

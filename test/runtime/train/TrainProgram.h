@@ -6,10 +6,10 @@
 #define DYNA_TEST_RUNTIME_TRAIN_TRAINPROGRAM_H
 
 #include "runtime/abi/Random.h"
-#include "runtime/base/Files.h"
-#include "runtime/base/JsonReader.h"
-#include "runtime/base/OutputFile.h"
-#include "runtime/executor/RankTeam.h"
+#include "runtime/base/file/Files.h"
+#include "runtime/base/file/OutputFile.h"
+#include "runtime/base/text/JsonReader.h"
+#include "runtime/executor/run/RankTeam.h"
 #include "runtime/train/session/Checkpointing.h"
 #include "test/Patience.h"
 

@@ -9,8 +9,8 @@
 
 #include "test/runtime/train/TrainProgram.h"
 
-#include "runtime/base/Text.h"
-#include "runtime/executor/OpenProgram.h"
+#include "runtime/base/text/Text.h"
+#include "runtime/executor/open/OpenProgram.h"
 #include "runtime/train/loop/Trainer.h"
 #include "runtime/train/open/OpenSession.h"
 #include "test/runtime/executor/TinyModel.h"

@@ -7,7 +7,7 @@
 #include "test/runtime/executor/TinyModel.h"
 #include "test/runtime/train/TrainProgram.h"
 
-#include "runtime/executor/OpenProgram.h"
+#include "runtime/executor/open/OpenProgram.h"
 
 #include <algorithm>
 #include <fstream>

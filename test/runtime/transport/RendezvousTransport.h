@@ -15,7 +15,7 @@
 #ifndef DYNA_TEST_RUNTIME_TRANSPORT_RENDEZVOUSTRANSPORT_H
 #define DYNA_TEST_RUNTIME_TRANSPORT_RENDEZVOUSTRANSPORT_H
 
-#include "runtime/base/Strips.h"
+#include "runtime/base/wire/Strips.h"
 #include "runtime/transport/Transport.h"
 
 #include <functional>

@@ -4,7 +4,7 @@
 
 #include "runtime/planner/order/schedules/PipelineMemory.h"
 
-#include "runtime/base/Text.h"
+#include "runtime/base/text/Text.h"
 #include "runtime/planner/order/schedules/BackwardOrder.h"
 
 namespace dyna {

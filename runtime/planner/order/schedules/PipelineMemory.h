@@ -5,7 +5,7 @@
 #ifndef DYNA_RUNTIME_PLANNER_SCHEDULES_PIPELINEMEMORY_H
 #define DYNA_RUNTIME_PLANNER_SCHEDULES_PIPELINEMEMORY_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 #include "runtime/planner/order/schedules/PipelineProblem.h"
 
 namespace dyna {

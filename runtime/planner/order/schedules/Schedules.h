@@ -13,7 +13,7 @@
 #ifndef DYNA_RUNTIME_PLANNER_SCHEDULES_SCHEDULES_H
 #define DYNA_RUNTIME_PLANNER_SCHEDULES_SCHEDULES_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 #include "runtime/planner/order/schedules/BackwardOrder.h"
 #include "runtime/planner/order/schedules/PipelineProblem.h"
 

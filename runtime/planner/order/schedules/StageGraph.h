@@ -22,7 +22,7 @@
 #ifndef DYNA_RUNTIME_PLANNER_SCHEDULES_STAGEGRAPH_H
 #define DYNA_RUNTIME_PLANNER_SCHEDULES_STAGEGRAPH_H
 
-#include "runtime/base/Status.h"
+#include "runtime/base/error/Status.h"
 #include "runtime/planner/order/schedules/PipelineProblem.h"
 
 namespace dyna {

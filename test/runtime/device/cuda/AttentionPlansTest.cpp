@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/device/cuda/AttentionPlans.h"
+#include "runtime/device/cuda/attention/AttentionPlans.h"
 #include "runtime/device/cuda/CudaDevice.h"
 #include "runtime/device/cuda/HandKernels.h"
 #include "test/Patience.h"

@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/device/cuda/BlasApi.h"
+#include "runtime/device/cuda/product/BlasApi.h"
 
 #if __has_include(<cublasLt.h>)
 #include <cublasLt.h>

@@ -5,7 +5,7 @@
 #include "runtime/abi/DeviceCode.h"
 #include "runtime/abi/Kernels.h"
 #include "runtime/device/cuda/CudaDevice.h"
-#include "runtime/device/cuda/Library.h"
+#include "runtime/device/cuda/driver/Library.h"
 #include "test/Patience.h"
 #include "test/standins/Fibers.h"
 #include "test/standins/Settings.h"

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/cuda/CudaDevice.h"
-#include "runtime/device/cuda/Library.h"
+#include "runtime/device/cuda/driver/Library.h"
 #include "test/runtime/device/DeviceConformance.h"
 
 #include <cstdlib>

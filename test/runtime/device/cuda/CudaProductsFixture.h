@@ -6,8 +6,8 @@
 #define DYNA_TEST_RUNTIME_DEVICE_CUDA_CUDAPRODUCTSFIXTURE_H
 
 #include "runtime/device/cuda/CudaDevice.h"
-#include "runtime/device/cuda/Library.h"
-#include "runtime/device/cuda/ProductFile.h"
+#include "runtime/device/cuda/driver/Library.h"
+#include "runtime/device/cuda/product/ProductFile.h"
 #include "test/Patience.h"
 #include "test/standins/BlasStandin.h"
 #include "test/standins/Settings.h"

@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/device/cuda/CudnnPlan.h"
-#include "runtime/device/cuda/Library.h"
+#include "runtime/device/cuda/attention/CudnnPlan.h"
+#include "runtime/device/cuda/driver/Library.h"
 #include "test/standins/DriverStandin.h"
 #include "test/standins/Settings.h"
 

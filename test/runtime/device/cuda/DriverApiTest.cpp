@@ -2,7 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/device/cuda/DriverApi.h"
+#include "runtime/device/cuda/driver/DriverApi.h"
 
 #if __has_include(<cuda.h>)
 #include <cuda.h>

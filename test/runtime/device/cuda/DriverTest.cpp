@@ -2,9 +2,9 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/device/cuda/Driver.h"
+#include "runtime/device/cuda/driver/Driver.h"
 
-#include "runtime/device/cuda/Library.h"
+#include "runtime/device/cuda/driver/Library.h"
 #include "test/standins/Settings.h"
 
 #include <gmock/gmock.h>

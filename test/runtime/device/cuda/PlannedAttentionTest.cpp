@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/device/cuda/CudaDevice.h"
-#include "runtime/device/cuda/Library.h"
+#include "runtime/device/cuda/driver/Library.h"
 #include "test/Patience.h"
 #include "test/runtime/device/KernelConformance.h"
 

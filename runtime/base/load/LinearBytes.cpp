@@ -1,0 +1,18 @@
+//===- LinearBytes.cpp - Sizes linear in tokens and segments --------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/base/load/LinearBytes.h"
+
+std::string dyna::LinearBytes::str() const {
+  std::string text;
+  auto add = [&](int64_t factor, const char *name) {
+    if (factor != 0)
+      text += (text.empty() ? "" : " + ") + std::to_string(factor) + name;
+  };
+  add(tq, "*Tq");
+  add(tkv, "*Tkv");
+  add(s, "*S");
+  add(constant, "");
+  return text.empty() ? "0" : text;
+}

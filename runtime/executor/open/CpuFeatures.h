@@ -1,0 +1,22 @@
+//===- CpuFeatures.h - What this processor can do ---------------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_EXECUTOR_OPEN_CPUFEATURES_H
+#define DYNA_RUNTIME_EXECUTOR_OPEN_CPUFEATURES_H
+
+#include <cstdint>
+#include <string>
+
+namespace dyna {
+
+/// DYNA_FEATURE_* bits of the processor that runs this, as the operating system
+/// lets programs use them. Read from the processor, never from its name.
+uint64_t cpuFeatures();
+
+/// "AVX2, AVX-512" or "none".
+std::string featuresText(uint64_t features);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_EXECUTOR_OPEN_CPUFEATURES_H

@@ -1,0 +1,62 @@
+//===- ShareResults.cpp - Tells all ranks what a step has left ------------===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "runtime/executor/run/Executor.h"
+
+#include <algorithm>
+#include <array>
+
+namespace dyna {
+
+Status Executor::shareResults(StepResult &result) {
+  const size_t losses = result.microBatchLosses.size();
+  if (losses == 0)
+    return Status::ok();
+  // Each number is known to one rank, the others add zeros. Bytes are far below
+  // 2^53.
+  std::vector<double> values = result.microBatchLosses;
+  const std::array<double, 7> own = {
+      result.busySeconds,
+      static_cast<double>(persistentBytes() + result.dynamicBytes),
+      result.flops,
+      result.switchSeconds,
+      static_cast<double>(result.switchBytes),
+      result.coreWaitSeconds,
+      result.isDropped ? 1.0 : 0.0};
+  const size_t end =
+      losses + own.size() * static_cast<size_t>(machine_.ranks());
+  values.resize(end);
+  std::copy(own.begin(), own.end(),
+            values.data() + losses +
+                own.size() * static_cast<size_t>(machine_.rank()));
+  // Ranks without a place have no norm of their own.
+  const bool sharesNorm = activeRanks_ < machine_.ranks();
+  if (sharesNorm)
+    values.push_back(machine_.rank() == 0 ? result.gradientNorm : 0);
+  if (!options_.sharesLayerTimes)
+    result.layerSeconds.clear();
+  else
+    result.layerSeconds.resize(layers_); // none on ranks without a place
+  values.insert(values.end(), result.layerSeconds.begin(),
+                result.layerSeconds.end());
+  DYNA_RETURN_IF_ERROR(sumOverRanks(values));
+  std::copy(values.end() -
+                static_cast<std::ptrdiff_t>(result.layerSeconds.size()),
+            values.end(), result.layerSeconds.begin());
+  if (sharesNorm)
+    result.gradientNorm = values[end];
+  for (size_t at = losses; at < end; at += own.size()) {
+    result.uses.push_back(
+        {values[at], static_cast<int64_t>(values[at + 1]), values[at + 2],
+         values[at + 3], static_cast<int64_t>(values[at + 4]), values[at + 5]});
+    result.isDropped |= values[at + 6] != 0;
+  }
+  values.resize(losses);
+  result.microBatchLosses = std::move(values);
+  for (double loss : result.microBatchLosses)
+    result.lossSum += loss;
+  return Status::ok();
+}
+
+} // namespace dyna

@@ -1,0 +1,53 @@
+//===- Staging.h - A micro-batch on its way to the device -------*- C++ -*-===//
+// Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef DYNA_RUNTIME_EXECUTOR_STEP_STAGING_H
+#define DYNA_RUNTIME_EXECUTOR_STEP_STAGING_H
+
+#include "runtime/abi/Abi.h"
+#include "runtime/data/BatchReader.h"
+#include "runtime/plan/graph/PersistentLayout.h"
+#include "runtime/plan/graph/RankView.h"
+#include "runtime/plan/program/Bundles.h"
+
+#include <vector>
+
+namespace dyna {
+
+/// A micro-batch on the host, before LOAD copies it to the device. It has the tables
+/// that the model's code asks for.
+struct Staging {
+  std::vector<int32_t> tokens;
+  std::vector<unsigned char> batch; ///< as BatchLayout says
+  BatchLayout layout;
+  Load load;
+  /// Queries and keys of the segment that has the most of them.
+  int64_t longestQuery = 0, longestKey = 0;
+  int64_t stored = 0; ///< rows of the bundle's store; 0: no segment is a slice
+  /// Lengths of these tables, if the model's code asks for them.
+  int64_t tokenRuns = 0, positionRuns = 0;
+};
+
+/// Lays the samples of a micro-batch end to end. A sample with a longer segment is
+/// padded by tokens without targets. Segments number the `samples` of their phase,
+/// which number those of the mini-batch. `bundle` says where the keys of slices lie.
+/// Fails if a token or target id is not in the
+/// vocabulary, or a sample is longer than the model's positions. Linear in tokens;
+/// tables take that time for each digit, of 11 bits, of the largest token id or
+/// position.
+StatusOr<Staging> stage(const Model &model, const plan::MicroBatch &microBatch,
+                        const BundlePart &bundle,
+                        const std::vector<int64_t> &samples,
+                        const MiniBatch &miniBatch);
+
+/// Returns the segments for layer functions, if `batch` was copied to the device's
+/// memory at `address`.
+dyna_segments segmentsAt(const Staging &staging, const void *address);
+
+/// Counts the targets of a mini-batch that are in the loss.
+int64_t countTargets(const MiniBatch &miniBatch);
+
+} // namespace dyna
+
+#endif // DYNA_RUNTIME_EXECUTOR_STEP_STAGING_H

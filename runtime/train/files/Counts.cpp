@@ -1,4 +1,4 @@
-//===- Counts.cpp - What every rank did, held and sent --------------------===//
+//===- Counts.cpp - Counts the work, memory and traffic of every rank -----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,10 +1,10 @@
-//===- Counts.h - What every rank did, held and sent ------------*- C++ -*-===//
+//===- Counts.h - Counts the work, memory and traffic of every rank -------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// That a strategy gives the right numbers does not show that it shares the
-// work: every rank could do all of it. `--counts` writes, rank by rank, what is
-// held against the formulas of docs/strategies-counts.md.
+// Correct results do not show that a strategy shares the work: every rank could
+// do all of it. `--counts` writes what each rank computed, held and sent. Tests
+// compare this with the formulas of docs/strategies-counts.md.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ class RankCounts {
 public:
   /// Adds what the ranks of this process did in the last run of a plan.
   void add(const RankTeam &ranks);
-  /// One object per rank of this process.
+  /// Returns JSON with one object per rank of this process.
   std::string toJson(RankTeam &ranks) const;
 
 private:

@@ -1,4 +1,4 @@
-//===- Metrics.cpp - What is written about each step ----------------------===//
+//===- Metrics.cpp - Writes a line of metrics for each step ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

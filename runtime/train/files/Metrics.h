@@ -1,4 +1,4 @@
-//===- Metrics.h - What is written about each step --------------*- C++ -*-===//
+//===- Metrics.h - Writes a line of metrics for each step -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -21,17 +21,18 @@
 
 namespace dyna {
 
-/// What a phase of a step of several graphs was given.
+/// Samples and micro-batches of one phase of a step with several graphs.
 struct PhaseMetrics {
   std::string strategy; ///< its name
   int64_t samples = 0, tokens = 0, microBatches = 0;
-  /// Of the samples, those of the ranges of others, merged into this one.
+  /// Samples from ranges of other strategies that were merged into this one;
+  /// part of `samples`.
   int64_t merged = 0;
 };
 
 /// Weights that are left before a step, in a run with --prune.
 struct PruningMetrics {
-  double sparsity = 0; ///< as the schedule has it
+  double sparsity = 0; ///< target of the schedule
   int64_t survivors = 0;
   std::optional<double>
       eventSeconds; ///< if weights were pruned before the step
@@ -43,83 +44,86 @@ struct StepMetrics {
   int64_t tokens = 0;
   int64_t targets = 0;
   double seconds = 0;
-  double predictedSeconds = 0; ///< by --costs; 0: by nobody
-  double coreWaitSeconds = 0;  ///< StepResult's, where steps are predicted
+  double predictedSeconds = 0; ///< by --costs; 0: not predicted
+  double coreWaitSeconds = 0;  ///< see StepResult; set if steps are predicted
   double gflops = 0;           ///< matrix products, achieved
   double learningRate = 0;
   double gradientNorm = 0;
-  bool hasGradientNorm = true; ///< of a run without norms it is none
+  bool hasGradientNorm = true; ///< false if the run computes no norms
   int64_t peakBytes = 0;       ///< of all ranks together
   int64_t microBatches = 0;
   /// Mean seconds of a micro-batch, forward and backward, by layer. Empty if there is
   /// one stage, or if the host does not know them.
   std::vector<double> layerSeconds;
   SliceCount slices; ///< of all phases
-  /// In the order in which they ran; none where there is one strategy.
+  /// Phases in the order in which they ran. Empty if the run has one strategy.
   std::vector<PhaseMetrics> phases;
-  /// Where there are several: StepResult's, of the ranks of all processes.
+  /// With several strategies: as in StepResult, over the ranks of all
+  /// processes.
   double switchSeconds = 0;
   int64_t switchBytes = 0;
   PlanReport measured; ///< of the step without its wait for the plan
   std::optional<PlanReport> predicted;
-  double planSeconds = 0; ///< that making this step's plan took, ahead of it
-  double planWaitSeconds = 0; ///< that the step waited for it, in `seconds`
-  /// Whether the device had the step before the one before was read, where it runs
-  /// late.
+  double planSeconds = 0;     ///< making this step's plan, ahead of the step
+  double planWaitSeconds = 0; ///< waiting for the plan; part of `seconds`
+  /// On a device that runs late: true if this step was launched before the step
+  /// before was read.
   std::optional<bool> launchedAhead;
-  /// As of plans.
+  /// Reason why the plan differs from the one asked for, as in plans.
   std::string fallback;
-  /// Where modes of recomputation were chosen: forwards of one layer and
-  /// micro-batch in each.
+  /// Forwards of one layer and micro-batch in each mode of recomputation. Set
+  /// only if the planner chose the modes.
   std::optional<std::array<int64_t, 3>> recomputed;
   std::optional<PruningMetrics> pruning;
 
-  /// Adds the differences of a plan from what was asked for, and counts its slices.
+  /// Adds how a plan differs from what was asked for, and counts its slices.
   void addPlan(const plan::Plan &plan, bool choosesRecompute);
 };
 
-/// A file of JSON lines, one per step, readable at any time: each line is
-/// written whole. It is locked as long as it is open. If it is renamed, removed
-/// or replaced, lines go on under its name, as for a log that is rotated: at
-/// the end of what stands there, or in a new file.
+/// A file of JSON lines, one per step. Each line is written whole, so the file
+/// is readable at any time. It is locked while it is open. If it is renamed,
+/// removed or replaced, as log rotation does, writing continues under the old
+/// name. It appends to the file of that name, or makes a new one.
 class MetricsFile {
 public:
-  /// A new run (`resumedStep` below 0) starts the file anew. A resumed one goes
-  /// on after the lines up to its step: a run that was killed had written
-  /// further than it had saved, and its last line may be half of one. Fails,
-  /// with nothing changed, while another run has the file open.
+  /// Opens the file. A new run (`resumedStep` below 0) starts the file anew. A
+  /// resumed run keeps the lines up to `resumedStep` and appends to them. A
+  /// killed run may have written more steps than it saved, and half a line at
+  /// the end. Fails, and changes nothing, while another run has the file open.
   static StatusOr<MetricsFile> open(const std::string &path,
                                     int64_t resumedStep = -1);
-  /// Returns whether the file has the held-out loss after `step` steps. What cannot
-  /// be read has none.
+  /// Returns true if the file has the held-out loss after `step` steps; false
+  /// if it is unreadable.
   static bool hasHeldOut(const std::string &path, int64_t step);
   /// Returns whether the file has a held-out loss that a run began or ended with.
   bool hasAnyHeldOut() const { return kept_.heldOutStep >= 0; }
   MetricsFile() = default;
 
   Status write(const StepMetrics &metrics);
-  /// Whether the held-out loss after `step` steps is still to be written; each
-  /// is, once, also by a run that another one continues.
+  /// Returns true if the held-out loss after `step` steps is still to be
+  /// written. A loss is written once, also if another run continues this one.
   bool startHeldOut(int64_t step) {
     return std::exchange(kept_.heldOutStep, step) != step;
   }
-  /// Returns whether the point of the curve of held-out losses after `step` steps is
-  /// still to be written, which it is once.
+  /// Returns true if the point after `step` steps of the curve of held-out
+  /// losses is still to be written. A point is written once.
   bool startCurvePoint(int64_t step) {
     return std::exchange(kept_.curveStep, step) != step;
   }
-  /// Any other line of JSON. What could not be written is kept, up to
-  /// `mostKept` bytes, and comes before the next line once there is room.
+  /// Writes any other line of JSON. A line that cannot be written is kept, up
+  /// to `mostKept` bytes in all. It is written before the next line, as soon as
+  /// there is room.
   Status writeLine(const std::string &json);
   /// Fails if lines are still missing.
   Status flush();
-  /// What the user should know of the file, once.
+  /// Returns a warning about the file for the user, once; empty if there is
+  /// none.
   std::string takeNote() { return std::exchange(note_, ""); }
 
   static constexpr size_t mostKept = 16 << 20;
 
 private:
-  /// Lines of an earlier run that stay.
+  /// Part of the file of an earlier run that stays.
   struct KeptLines {
     int64_t bytes = 0;
     int64_t heldOutStep = -1; ///< of the last held-out loss
@@ -138,8 +142,9 @@ private:
   KeptLines kept_;
   std::string unwritten_;
   bool hasLost_ = false;
-  bool isFile_ = false;   ///< no device, no pipe
-  bool hasMoved_ = false; ///< the file was taken away, which was said
+  bool isFile_ = false; ///< false for a device or a pipe
+  bool hasMoved_ =
+      false; ///< the file was moved or removed, and the user was told
   std::string note_;
 };
 

@@ -1,4 +1,4 @@
-//===- OutputPaths.cpp - Outputs are no inputs ----------------------------===//
+//===- OutputPaths.cpp - Checks that no output is an input ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -60,8 +60,8 @@ bool isBelow(std::filesystem::path folder, const std::string &top) {
   }
 }
 
-/// What lies in a checkpoint is part of it, and what lies in a folder of data
-/// is data, in the next run if not in this one.
+/// Fails if the file would lie in a checkpoint, or in a folder of data. The
+/// next run would read it there as data.
 Status checkFolder(const char *flag, const std::string &path,
                    const std::filesystem::path &folder,
                    const TrainOptions &options) {
@@ -80,8 +80,8 @@ Status checkFolder(const char *flag, const std::string &path,
   return Status::ok();
 }
 
-/// Metrics that another run writes at this moment are locked by it. (Those of
-/// this run are opened, and locked, later.)
+/// Fails if another run writes this file of metrics now, and so has locked it.
+/// (Files of this run are opened and locked later.)
 Status checkUnlocked(const NamedPath &output) {
   int descriptor = ::open(output.path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0)

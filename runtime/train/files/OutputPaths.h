@@ -1,4 +1,4 @@
-//===- OutputPaths.h - Outputs are no inputs ------------------ -*- C++ -*-===//
+//===- OutputPaths.h - Checks that no output is an input --------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -9,8 +9,8 @@
 
 namespace dyna {
 
-/// Fails if a file that would be written is one that is read, is this program,
-/// or is to be written twice; nothing is opened.
+/// Fails if an output file is also an input, is this program, or is written by
+/// two flags. Opens no file.
 Status checkOutputPaths(const TrainOptions &options);
 
 } // namespace dyna

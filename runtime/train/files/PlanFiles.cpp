@@ -1,4 +1,4 @@
-//===- PlanFiles.cpp - The files of a folder of plans ---------------------===//
+//===- PlanFiles.cpp - Names the files of a folder of plans ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

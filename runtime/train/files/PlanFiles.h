@@ -1,10 +1,10 @@
-//===- PlanFiles.h - The files of a folder of plans -------------*- C++ -*-===//
+//===- PlanFiles.h - Names the files of a folder of plans -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A folder has a file for each step: `step-7.plan` is that of the step that the
-// metrics call 7, in the form of PlanFile.h, which `dyna-translate` brings into
-// text and back.
+// A folder has one file per step. `step-7.plan` is the plan of the step that
+// metrics call 7. Its form is that of PlanFile.h, which `dyna-translate`
+// converts to text and back.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,14 +18,15 @@
 
 namespace dyna {
 
-/// `step` counts from 0, as in a run.
+/// Returns the path of a step's plan. `step` counts from 0, as in a run.
 std::string planPath(const std::string &folder, int64_t step);
 
-/// Whether nothing in a folder is called like the plan of a step behind `steps`, the
-/// last of those that are about to be written there.
+/// Fails if the folder has a plan of a step after `steps`, the last step that
+/// is about to be written. Such a file would stay there among the plans of this
+/// run.
 Status checkPlansBehind(const std::string &folder, int64_t steps);
 
-/// A line that tells two folders apart if one of their plans differs.
+/// Returns a line that identifies the folder: it differs if any plan differs.
 StatusOr<std::string> describePlans(const std::string &folder);
 
 } // namespace dyna

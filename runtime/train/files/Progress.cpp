@@ -1,4 +1,4 @@
-//===- Progress.cpp - Where the run stands --------------------------------===//
+//===- Progress.cpp - Shows the progress of a run -------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Progress.h - Where the run stands ------------------------*- C++ -*-===//
+//===- Progress.h - Shows the progress of a run -----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -11,30 +11,30 @@
 
 namespace dyna {
 
-/// On a terminal one line that renews itself; elsewhere a plain line now and
-/// then, so that logs stay readable. Writes to stderr.
-/// Tells the user a line, whatever is in it.
+/// Writes a line for the user to stderr, with control characters made visible.
 void sayLine(const std::string &text);
 
+/// Shows the progress of a run on stderr. On a terminal it is one line that is
+/// rewritten; elsewhere it is a plain line now and then, for readable logs.
 class Progress {
 public:
   enum class Style { Off, Bar, Lines };
 
-  /// The style of this process: a bar if stderr is a terminal.
+  /// Returns the style for this process: a bar if stderr is a terminal.
   static Style detect(bool forced, bool off);
 
   Progress(Style style, int64_t firstStep, int64_t steps);
   ~Progress() { finish(); }
 
   void update(const StepMetrics &metrics);
-  /// A sentence above the bar.
+  /// Writes a line above the bar.
   void note(const std::string &text);
   /// Ends the bar's line.
   void finish();
 
-  /// "1:02:03".
+  /// Formats a duration, such as "1:02:03".
   static std::string formatDuration(double seconds);
-  /// The text after the bar.
+  /// Returns the text after the bar.
   static std::string formatStep(const StepMetrics &metrics, int64_t steps,
                                 double secondsLeft);
 

@@ -1,4 +1,4 @@
-//===- CommandLine.cpp - Flags of a compiled binary -----------------------===//
+//===- CommandLine.cpp - Parses the flags of a compiled binary ------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,11 +1,10 @@
-//===- CommandLine.h - Flags of a compiled binary ---------------*- C++ -*-===//
+//===- CommandLine.h - Parses the flags of a compiled binary ----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every flag stands in one table (CommandLine.cpp): name, value, range, help.
-// The table parses the command line, prints --help, and writes the arguments
-// that a checkpoint stores, so that `--resume DIR` alone continues the same
-// run.
+// One table has every flag (CommandLine.cpp): name, value, range, help. The
+// table parses the command line, prints --help, and writes the arguments that a
+// checkpoint stores. So `--resume DIR` alone continues the same run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,48 +20,51 @@
 
 namespace dyna {
 
-/// Parses `arguments` into `options`, on top of what is there. The failure is
-/// one line that names the flag and what it expects.
+/// Parses `arguments` into `options`, and keeps what other flags have set. A
+/// failure is one line that names the flag and the expected value.
 Status parseCommandLine(const std::vector<std::string> &arguments,
                         TrainOptions &options);
 
-/// The arguments that a checkpoint has stored, `runArguments` of its run.
-/// Whoever made the checkpoint must not choose what is overwritten here: paths
-/// for writing are passed over, flags that no checkpoint stores are an error.
+/// Parses the arguments that a checkpoint has stored (`runArguments` of its
+/// run). The author of a checkpoint must not choose which files are
+/// overwritten. So paths for writing are ignored, and flags that no checkpoint
+/// stores are an error.
 Status parseStoredArguments(const std::vector<std::string> &arguments,
                             TrainOptions &options);
 
-/// The stored value of a flag, "" if there is none: to be shown, not obeyed.
+/// Returns the stored value of a flag, for display only; "" if there is none.
 std::string storedValue(const std::vector<std::string> &arguments,
                         const std::string &name);
 
-/// Whether two flags were given that exclude each other: said before any file
-/// is looked at.
+/// Fails if two given flags exclude each other. Reads no file, so it is called
+/// before any is opened.
 Status checkExclusions(const TrainOptions &options);
 
-/// Whether samples that become micro-batches as asked can be padded, or be dealt to
-/// ranges, before.
+/// Fails if the kind of micro-batches excludes --pad or --ranges.
 Status checkBatching(const TrainOptions &options);
 
-/// Whether the flags fit together; fills in the defaults that depend on others.
+/// Fails if the flags do not fit together. Sets the defaults that depend on
+/// other flags.
 Status resolveOptions(TrainOptions &options);
 
-/// Bytes of --max-shard-size; 0: models are saved in one file.
+/// Returns the bytes of --max-shard-size; 0 if models are saved in one file.
 int64_t shardBytesOf(const TrainOptions &options);
 
-/// Steps after which the schedule has ended.
+/// Returns the number of steps after which the schedule has ended.
 int64_t scheduleLength(const TrainOptions &options);
 
-/// The arguments that make a run what it is, with absolute paths: what a
-/// checkpoint stores.
+/// Returns the arguments that a checkpoint stores to repeat the run, with
+/// absolute paths.
 std::vector<std::string> runArguments(const TrainOptions &options);
 
-/// Flags whose values differ between the runs and that change its numbers.
+/// Returns the flags whose values differ between two runs and change the
+/// results.
 std::vector<std::string> changedFlags(const TrainOptions &before,
                                       const TrainOptions &after);
 
-/// Flags that processes of one job need alike, with their values as text: those
-/// that a checkpoint stores, but for paths and threads.
+/// Returns the flags that all processes of a job must have alike, with their
+/// values as text. These are the flags that a checkpoint stores, without paths
+/// and threads.
 std::vector<std::pair<std::string, std::string>>
 commonFlags(const TrainOptions &options);
 

@@ -1,4 +1,4 @@
-//===- Flags.cpp - The table of flags of a compiled binary ----------------===//
+//===- Flags.cpp - Lists the flags of a compiled binary -------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

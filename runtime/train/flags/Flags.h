@@ -1,9 +1,9 @@
-//===- Flags.h - The table of flags of a compiled binary ------------------===//
+//===- Flags.h - Lists the flags of a compiled binary ---------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One row per flag: where it goes in TrainOptions, what it may be, what a
-// checkpoint does with it. Parsing, help and checkpoints follow from the rows.
+// Each flag has one row: its field in TrainOptions, its legal values, and what
+// checkpoints do with it. Parsing, help and checkpoints follow from the rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,10 +15,10 @@
 
 namespace dyna {
 
-/// What a checkpoint does with a flag.
+/// How a checkpoint treats a flag.
 enum class Stored {
   No,
-  Told,   ///< stored, and shown to whoever resumes: a path for writing
+  Told,   ///< stored and shown to the user who resumes: a path for writing
   Yes,    ///< stored; changing it only extends or moves the run
   Numbers ///< stored; changing it changes the numbers of the run
 };
@@ -37,17 +37,18 @@ struct Flag {
   std::vector<std::string> TrainOptions::*list = nullptr;
   std::vector<std::string> choices = {};
   bool isPath = false;
-  const char *implied = nullptr; ///< the value where none is given with `=`
-  const PlanningWord *word = nullptr; ///< parses the value; null: not one
+  const char *implied = nullptr; ///< the value if none is given with `=`
+  const PlanningWord *word =
+      nullptr; ///< parses the value; null: no planning word
 };
 
-/// In the order in which --help lists them.
+/// Returns all flags, in the order of --help.
 const std::vector<Flag> &flags();
 
-/// The flag of that name (without dashes), or null.
+/// Returns the flag of that name (without dashes), or null.
 const Flag *findFlag(const std::string &name);
 
-/// The flag most like `name`, for the message.
+/// Returns the name of the flag most similar to `name`, for messages.
 std::string suggestion(const std::string &name);
 
 } // namespace dyna

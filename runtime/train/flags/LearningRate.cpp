@@ -1,4 +1,4 @@
-//===- LearningRate.cpp - Warm-up and schedules ---------------------------===//
+//===- LearningRate.cpp - Computes the learning rate of a step ------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

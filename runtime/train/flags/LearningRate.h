@@ -1,4 +1,4 @@
-//===- LearningRate.h - Warm-up and schedules -------------------*- C++ -*-===//
+//===- LearningRate.h - Computes the learning rate of a step ----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -10,12 +10,12 @@
 
 namespace dyna {
 
-/// The learning rate of `step` (from 0): linear warm-up, then the schedule from
-/// --lr to --min-lr. A function of the flags and the step alone, so that a
-/// resumed run continues it exactly.
+/// Returns the learning rate of `step` (from 0): linear warm-up, then the
+/// schedule from --lr to --min-lr. It depends on the flags and the step alone,
+/// so a resumed run continues it exactly.
 double learningRate(const TrainOptions &options, int64_t step);
 
-/// All scalars of AdamW at `step`.
+/// Returns all scalars of AdamW at `step`.
 dyna_optimizer optimizerAt(const TrainOptions &options, int64_t step);
 
 } // namespace dyna

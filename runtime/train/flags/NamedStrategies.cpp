@@ -1,4 +1,4 @@
-//===- NamedStrategies.cpp - Strategies that a run knows by name ----------===//
+//===- NamedStrategies.cpp - Finds the strategies that a run has names for ===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

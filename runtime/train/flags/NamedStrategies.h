@@ -1,4 +1,4 @@
-//===- NamedStrategies.h - Strategies that a run knows by name --*- C++ -*-===//
+//===- NamedStrategies.h - Finds the strategies that a run has names for --===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -10,18 +10,18 @@
 
 namespace dyna {
 
-/// Those of `given`, --strategies as text or empty, and those compiled in that
-/// have other names. Fails where `given` is no such text.
+/// Returns the strategies of `given`, the text of --strategies or empty. Adds
+/// compiled-in strategies of other names. Fails if `given` cannot be parsed.
 StatusOr<std::vector<Strategy>> namedStrategies(const Model &model,
                                                 const std::string &given);
-/// The same, each as text: findStrategy's.
+/// Returns the strategies of `namedStrategies` as texts, for findStrategy.
 StatusOr<std::vector<std::string>> namedTexts(const Model &model,
                                               const std::string &given);
 
-/// --strategies of a run that is resumed, as text: those given now, then those
-/// that were saved. Where this command line `names` strategies, saved ones give
-/// way to compiled ones of the same names, which its user sees; otherwise names
-/// are the saved run's.
+/// Returns --strategies of a resumed run as text: those given now, then those
+/// that were saved. If this command line `names` strategies, its user expects
+/// the compiled ones. Then a compiled strategy replaces a saved one of the same
+/// name. Otherwise names mean what they meant in the saved run.
 StatusOr<std::string> resumedStrategies(const Model &model,
                                         const std::string &given,
                                         const std::string &saved, bool names);

@@ -1,4 +1,4 @@
-//===- PruneFlag.cpp - What --prune asks for ------------------------------===//
+//===- PruneFlag.cpp - Parses the value of --prune ------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

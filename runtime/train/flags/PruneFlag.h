@@ -1,4 +1,4 @@
-//===- PruneFlag.h - What --prune asks for ----------------------*- C++ -*-===//
+//===- PruneFlag.h - Parses the value of --prune ----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -6,10 +6,10 @@
 //
 // The words of a schedule (runtime/elastic/prune/PruningSchedule.h), and these:
 //
-//   params=*.mlp.*+*.attn.*   matrices that are pruned (PrunedParameters.h);
-//   scope=layer               compares the weights of each layer; global: all (default);
-//   criterion=magnitude       the largest weights survive;
-//   structure=element         single weights are pruned.
+//   params=*.mlp.*+*.attn.*   prunes these matrices (PrunedParameters.h);
+//   scope=layer               compares weights within a layer; default: global;
+//   criterion=magnitude       keeps the largest weights;
+//   structure=element         prunes single weights.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,12 +28,12 @@ struct PruneFlag {
   bool isPerLayer = false;
 };
 
-/// Reads the value of --prune. Messages name the flag.
+/// Parses the value of --prune. Error messages name the flag.
 StatusOr<PruneFlag> parsePruneFlag(const std::string &text);
 
 /// Weights that a run has pruned so far.
 struct PrunedSoFar {
-  double sparsity = 0; ///< as the schedule had it; 0: nothing was pruned
+  double sparsity = 0; ///< target of the schedule; 0: nothing was pruned
   int64_t weights = 0, survivors = 0;
 };
 

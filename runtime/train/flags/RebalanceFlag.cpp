@@ -1,4 +1,4 @@
-//===- RebalanceFlag.cpp - What --rebalance asks for ----------------------===//
+//===- RebalanceFlag.cpp - Parses the value of --rebalance ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

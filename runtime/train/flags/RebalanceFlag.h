@@ -1,4 +1,4 @@
-//===- RebalanceFlag.h - What --rebalance asks for --------------*- C++ -*-===//
+//===- RebalanceFlag.h - Parses the value of --rebalance --------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -25,8 +25,8 @@ struct RebalanceFlag {
   MoveTest test;
 };
 
-/// Parses the value of --rebalance. Fails with InvalidArgument if the policy is unknown,
-/// or one that runs do not have, and if a number is out of its range.
+/// Parses the value of --rebalance. Fails with InvalidArgument if the policy is
+/// unknown or not available in runs, or if a number is out of range.
 StatusOr<RebalanceFlag> parseRebalanceFlag(const std::string &text);
 
 } // namespace dyna

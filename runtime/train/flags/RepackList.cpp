@@ -1,4 +1,4 @@
-//===- RepackList.cpp - Strategies that a run goes over to ----------------===//
+//===- RepackList.cpp - Parses the value of --repack ----------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- RepackList.h - Strategies that a run goes over to --------*- C++ -*-===//
+//===- RepackList.h - Parses the value of --repack --------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -29,10 +29,11 @@ struct Repack {
   std::string strategy; ///< empty: the present one, packed into `ranks`
 };
 
-/// Parses the list. Steps are at least 1 and rise. An empty text has no entries.
+/// Parses the list. Steps are at least 1 and ascend. An empty text has no
+/// entries.
 StatusOr<std::vector<Repack>> parseRepacks(const std::string &text);
 
-/// Fails if an entry of the list is to be done before so many steps.
+/// Fails if an entry of the list is due before `done` steps.
 Status checkRepackSteps(const std::vector<Repack> &repacks, int64_t done);
 
 /// Returns an entry, or a list, as text that parses to the same again.

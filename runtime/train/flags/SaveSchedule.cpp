@@ -1,4 +1,4 @@
-//===- SaveSchedule.cpp - When a run is saved -----------------------------===//
+//===- SaveSchedule.cpp - Decides when a run is saved ---------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,10 +1,10 @@
-//===- SaveSchedule.h - When a run is saved ---------------------*- C++ -*-===//
+//===- SaveSchedule.h - Decides when a run is saved -------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// After so many steps, or after so much time; and soon again when a save has
-// failed: a disk that is full, or a server that does not answer, is a reason to
-// try again and not to lose the run.
+// Saves after a number of steps or after a time. A failed save is tried again
+// soon: the disk may be full or a server may not answer, and the run should not
+// be lost.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,19 +22,20 @@ class SaveSchedule {
 public:
   using Clock = std::chrono::steady_clock;
 
-  /// "100" (steps), "30s", "10min", "2h"; "0": only at the end.
+  /// Parses "100" (steps), "30s", "10min" or "2h". "0" saves only at the end.
   static StatusOr<SaveSchedule> parse(const std::string &text);
 
-  /// The run, or its first step, begins now.
+  /// Tells that the run, or its first step, begins now.
   void start(Clock::time_point now) { last_ = now; }
-  /// Whether to save when so many steps are done.
+  /// Returns true if a save is due after `steps` steps.
   bool isDue(int64_t steps, Clock::time_point now) const;
-  /// Saves on the way and at the end of so many steps, at most.
+  /// Returns an upper bound of the number of saves in `steps` steps, the last
+  /// one included.
   int64_t mostSaves(int64_t steps) const;
   void saved(Clock::time_point now);
   void failed(Clock::time_point now);
 
-  /// After a save that failed.
+  /// Seconds until the next attempt after a failed save.
   static constexpr std::chrono::seconds patience{60};
 
 private:

@@ -1,4 +1,4 @@
-//===- TrainOptions.h - What a run is asked to do ---------------*- C++ -*-===//
+//===- TrainOptions.h - Holds the values of all flags of a run --*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -15,13 +15,13 @@
 
 namespace dyna {
 
-/// That a run can have.
+/// Largest number of steps of a run.
 constexpr int64_t mostSteps = 1000000000000;
 
 struct TrainOptions : PlanningValues {
   TrainOptions() { microBatches = batchingNames().front(); }
 
-  // What to do.
+  // Mode of the program.
   bool help = false;
   bool version = false;
   bool evaluate = false;
@@ -43,8 +43,9 @@ struct TrainOptions : PlanningValues {
 
   // Steps.
   int64_t steps = 100;
-  /// `tokensPerMicroBatch`, or the size that the policy chose for home. It is no flag:
-  /// a chosen size must not bind a run that is resumed under other strategies.
+  /// `tokensPerMicroBatch`, or the size that the policy chose for home. It is
+  /// no flag: a chosen size must not bind a run that is resumed under other
+  /// strategies.
   int64_t chosenMicroBatch = 0;
   int64_t planAhead = 2;
   int64_t planThreads = 1;
@@ -54,7 +55,7 @@ struct TrainOptions : PlanningValues {
   int64_t seed = 1;
 
   // Ranks.
-  std::string repack; ///< see RepackList.h; without the entries that are done
+  std::string repack;    ///< see RepackList.h; without entries that are done
   std::string rebalance; ///< see RebalanceFlag.h; empty: layers stay
   int64_t timeout = 600; ///< seconds
   std::string profile;   ///< file of costs to measure; empty: none
@@ -94,7 +95,7 @@ struct TrainOptions : PlanningValues {
 
   // Machine.
   int64_t threads = 0;
-  int64_t device = 0; ///< which one, of a kind that there are several of
+  int64_t device = 0; ///< index among several devices of a kind
   bool tf32 = false;
   std::string algorithms; ///< a file; empty: none are timed
   bool deterministic = false;

@@ -1,4 +1,4 @@
-//===- Evaluator.cpp - Losses without training ----------------------------===//
+//===- Evaluator.cpp - Computes losses without training -------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ Status evaluateBatch(Session &session, const MiniBatch &batch, int64_t done,
   return session.ranks->run(step, batch, scalars, result);
 }
 
-/// What ends an evaluation early on any process ends it on all.
+/// Ends the evaluation on all processes if it must end early on any.
 Status agreeToGoOn(Session &session, const Status &read, Evaluation &result) {
   std::vector<bool> here = stopMarks();
   const size_t at = here.size();

@@ -1,4 +1,4 @@
-//===- Moves.cpp - When a run goes over to other graphs -------------------===//
+//===- Moves.cpp - Decides when a run goes over to other graphs -----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,9 +1,9 @@
-//===- Moves.h - When a run goes over to other graphs -----------*- C++ -*-===//
+//===- Moves.h - Decides when a run goes over to other graphs ---*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Between two steps a trainer asks what strategy comes next. All processes get the same
-// answer, as it follows from what they have in common.
+// Between two steps a trainer asks which strategy comes next. All processes get
+// the same answer, because it depends only on what they have in common.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,16 +21,16 @@ public:
   /// `session` must outlive it.
   explicit Moves(Session &session) : session_(session) {}
 
-  /// Returns what the run goes over to when so many steps are done, or nothing. Fails if
-  /// that is not possible from the present strategy.
+  /// Returns the strategy that the run goes over to after `step` steps, or
+  /// nothing. Fails if that is not possible from the present strategy.
   StatusOr<std::optional<NextStrategy>> next(int64_t step) const;
 
-  /// Returns the step of the next entry of --repack from this step on; -1 if there is
-  /// none.
+  /// Returns the step of the next entry of --repack from this step on; -1 if
+  /// there is none.
   int64_t nextStep(int64_t step) const;
 
-  /// Leaves out the entry of --repack of that step, once it is done or refused. What a
-  /// checkpoint saves are the entries that are left.
+  /// Removes the entry of --repack of that step, once it is done or refused. A
+  /// checkpoint saves the remaining entries.
   void end(int64_t step);
 
 private:

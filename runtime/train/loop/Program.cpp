@@ -1,4 +1,4 @@
-//===- Program.cpp - The program that a model is compiled into ------------===//
+//===- Program.cpp - Runs the program that a model is compiled into -------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -91,8 +91,9 @@ void describe(const dyna_program &program, const Model &model,
 
 void warn(const std::string &text) { sayLine("warning: " + text); }
 
-/// The directory that `--resume` goes on writing to: the one with checkpoints
-/// that it names, or that of the one checkpoint that it names, by any path.
+/// Returns the folder that `--resume` continues to write to. That is the named
+/// folder of checkpoints, or the folder of the one checkpoint that is named by
+/// any path.
 std::string resumeDirectory(const std::string &resume,
                             const Checkpoint &checkpoint) {
   if (checkpoint.path != resume)
@@ -192,13 +193,14 @@ void sayDone(const ResumedRun &run, const TrainOptions &options,
                    run.checkpoint.path, run.state.step, options.steps,
                    evaluates ? "only the evaluation behind them is left"
                              : "nothing is left to do"));
-  // What its last save has left goes; a folder that is in use is left alone.
+  // Removes remains of an interrupted save. A folder that is in use is not
+  // touched.
   if (!options.save.empty() && isDirectory(options.save))
     (void)CheckpointStore::open(options.save, run.state.step, options.keep);
 }
 
-/// Of `loaded` (--load) and `resumed` at most one is there. `stoppedBy`: the
-/// signal that ended the run early, if one did.
+/// At most one of `loaded` (--load) and `resumed` is set. `stoppedBy` becomes
+/// the signal that ended the run early, if any.
 Status train(const dyna_program &program, const Model &model,
              const TrainOptions &options, const Checkpoint *loaded,
              const ResumedRun *resumed, int &stoppedBy) {

@@ -1,4 +1,4 @@
-//===- Program.h - The program that a model is compiled into ----*- C++ -*-===//
+//===- Program.h - Runs the program that a model is compiled into ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -9,8 +9,9 @@
 
 namespace dyna {
 
-/// What `main` of a compiled binary does. Returns the exit code: 0, or 2 with
-/// one line on stderr for anything the user can mend, 1 for a fault of ours.
+/// Implements `main` of a compiled binary. Returns the exit code. It is 0, 2
+/// with one line on stderr for an error that the user can fix, or 1 for an
+/// internal error.
 int runProgram(const dyna_program &program, int argc, const char *const *argv);
 
 } // namespace dyna

@@ -51,10 +51,11 @@ public:
   Status prune(RankTeam &ranks, int64_t step);
 
   const PrunedSoFar &pruned() const { return pruned_; }
-  /// Adds what there is to say of a step.
+  /// Adds the pruning data of a step.
   void addTo(StepMetrics &metrics) const;
 
-  /// Lines for people: at the start, behind the last event, and at the end.
+  /// Return lines for people: at the start, after the last event, and at the
+  /// end.
   std::vector<std::string> describeStart(int64_t steps) const;
   std::string describeEvent() const;
   std::string describeEnd() const;

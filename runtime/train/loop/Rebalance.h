@@ -2,19 +2,19 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What --rebalance does between two steps. Steps tell the seconds of their layers. After
-// as many steps as `every=` says, the process of rank 0 decides (MoveDecider.h), and all
-// processes learn the answer. A move is then a replacement of graphs, as those of
-// --repack are.
+// Implements --rebalance between two steps. Each step reports the seconds of
+// its layers. After as many steps as `every=` says, the process of rank 0
+// decides (MoveDecider.h), and all processes get the answer. A move is then a
+// replacement of graphs, like those of --repack.
 //
-// The load of a layer is the median over these steps of its seconds for a micro-batch. The
-// load of a stage has the seconds of its links too, which are measured when a decision is
-// due. A wait for a stage that computes longer is not part of it: it would count the
-// imbalance twice.
+// The load of a layer is the median over these steps of its seconds for a
+// micro-batch. The load of a stage also contains the seconds of its links,
+// which are measured when a decision is due. It does not contain waits for
+// slower stages, because that would count the imbalance twice.
 //
-// The price of a move is estimated from three measurements. These are the bandwidth between
-// two ranks, the time to size graphs, and the time to plan a step. After a move its own
-// times take their place.
+// The price of a move is estimated from three measurements. These are the
+// bandwidth between two ranks, the time to size graphs, and the time to plan a
+// step. After a move its own times replace the estimate.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@
 
 namespace dyna {
 
-/// Times and work of a step.
+/// Times and amount of work of one step.
 struct StepLoad {
   std::vector<double> layers; ///< seconds of a micro-batch, by layer
   std::vector<double> waits;  ///< of links, by stage; empty: to be measured
@@ -45,7 +45,8 @@ public:
   /// `session` must outlive it.
   explicit Rebalance(Session &session);
 
-  /// Changes what steps tell, and the price, before it is used. For tests.
+  /// Changes the measured loads, and sets the price, before they are used. For
+  /// tests.
   struct Probe {
     std::function<void(int64_t step, StepLoad &load)> load;
     std::optional<MovePrice> price;
@@ -53,10 +54,10 @@ public:
   void setProbe(Probe probe) { probe_ = std::move(probe); }
 
   bool isOn() const { return flag_.has_value(); }
-  /// Tells that the model is another one. `hasOtherGraphs`: the run has also gone over
-  /// to other graphs, with which the next step is slow.
+  /// Tells that the model has changed. `hasOtherGraphs`: the run has also gone
+  /// over to other graphs, so its next step is slow.
   void modelChanged(bool hasOtherGraphs = false);
-  /// Tells of the step, counted from 0, that has ended.
+  /// Tells that a step, counted from 0, has ended.
   void stepEnded(int64_t step, StepLoad load);
   /// Returns the next cut, or nothing if layers stay. `stepsLeft` steps run before the
   /// model changes again. All processes call it, and no step is in flight.
@@ -66,16 +67,17 @@ public:
   /// Tells that the cut was refused.
   void refused();
 
-  /// Returns the last decision. Only the process of rank 0 has the numbers, here and
-  /// below.
+  /// Returns the last decision. Only the process of rank 0 has the numbers,
+  /// here and in the functions below.
   const MoveDecision &decision() const { return decision_; }
-  /// Loads of stages: what was measured, and what the weighed cut should have.
+  /// Loads of stages: `now` as measured, `then` as expected of the proposed
+  /// cut.
   struct StageLoads {
     std::vector<double> now, then;
   };
   const StageLoads &loads() const { return loads_; }
-  /// Returns the line of metrics about what the last move has brought, once, when it was
-  /// measured; else an empty text. `step` steps are done.
+  /// Returns the line of metrics about the effect of the last move, once, after
+  /// it was measured; else an empty text. `step` steps are done.
   std::string takeOutcome(int64_t step);
   /// Returns a line for people about all moves.
   std::string describeEnd() const;
@@ -86,7 +88,7 @@ private:
   bool isDue() const;
   /// Measures the links between stages, with the bytes of a micro-batch.
   StatusOr<std::vector<double>> measureWaits();
-  /// Measures the seconds of a byte on its way, once.
+  /// Measures the seconds that a byte needs between two ranks, once.
   Status measureLink();
   MoveProblem problemOf(std::vector<double> waits, int64_t stepsLeft) const;
   MovePrice priceNow() const;
@@ -107,7 +109,7 @@ private:
   double graphSeconds_ = 0; ///< to choose, size and plan
   StageLoads loads_;
   bool hasOutcome_ = false; ///< of the last move
-  // Of all moves.
+  // Sums over all moves.
   int64_t moves_ = 0, takenBack_ = 0, sentBytes_ = 0;
   double seconds_ = 0;
   double firstImbalance_ = 0, lastImbalance_ = 0; ///< 0: not measured

@@ -1,4 +1,4 @@
-//===- Summary.cpp - The table at the end ---------------------------------===//
+//===- Summary.cpp - Writes the table at the end of a run -----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +33,8 @@ std::string describeLosses(const TrainSummary &summary) {
   return text;
 }
 
-/// Of what the run's micro-batches computed, or padded ones would have, the part
-/// that is padding. Steps that pad may stand beside others (--plans).
+/// Describes the share of padding in the computed tokens, or in those of padded
+/// micro-batches. With --plans, steps with and without padding may be mixed.
 std::string describePadding(const TrainSummary &summary) {
   auto part = [&](int64_t padded) {
     return 100 * (1 - static_cast<double>(summary.tokens) /
@@ -53,7 +53,7 @@ void addChanges(std::string &text, const TrainSummary &summary) {
       addRow(text, name, *what);
 }
 
-/// What each strategy was given, and what switches took.
+/// Adds the samples of each strategy and the time of switches.
 void addPhases(std::string &text, const Session &session,
                const TrainSummary &summary) {
   const PhaseSummary &phases = summary.phases;

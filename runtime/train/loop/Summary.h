@@ -1,4 +1,4 @@
-//===- Summary.h - The table at the end -------------------------*- C++ -*-===//
+//===- Summary.h - Writes the table at the end of a run ---------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -11,10 +11,10 @@
 
 namespace dyna {
 
-/// A short table: what was learned, how fast, where it lies.
+/// Returns a short table: losses, speed, and where the results were saved.
 std::string summaryText(const Session &session, const TrainSummary &summary);
 
-/// The result of --evaluate.
+/// Returns the result of --evaluate as text.
 std::string evaluationText(const Session &session,
                            const Evaluation &evaluation);
 

@@ -4,11 +4,11 @@
 //
 // Metrics have two kinds of held-out losses:
 //
-//   {"held_out": "start", "step": 0, "loss": ...}            what a run begins with
+//   {"held_out": "start", "step": 0, "loss": ...}            at the start or end
 //   {"held_out": "curve", "step": 20, "held_out_loss": ...}  --evaluate-every
 //
-// A point of the curve depends on its step alone, so that a run that was stopped and
-// resumed writes the lines of one that never was.
+// A point of the curve depends on its step alone. So a run that is stopped and
+// resumed writes the same lines as one without a pause.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ StatusOr<Evaluation> Trainer::evaluateNow() {
   return evaluation;
 }
 
-/// What every line of an evaluation says behind its loss.
+/// Adds the fields that every line of an evaluation has after its loss.
 static void addEvaluation(JsonObject &line, const Evaluation &evaluation) {
   line.add("bits_per_byte", evaluation.bitsPerByte)
       .add("targets", evaluation.targets)
@@ -51,7 +51,8 @@ Status Trainer::evaluateHeldOut(std::optional<Evaluation> &result,
   const bool goesOn = resumed_ && summary_.steps == 0 &&
                       metrics_.hasAnyHeldOut() &&
                       summary_.firstStep < options_.steps;
-  // What a run ended with is what its continuation starts from.
+  // The last loss of a run is the first one of its continuation: it is written
+  // once.
   if (goesOn || !metrics_.startHeldOut(step))
     return Status::ok();
   JsonObject line;
@@ -73,7 +74,8 @@ void Trainer::writeCurvePoint(int64_t step, const Evaluation &evaluation) {
 }
 
 Status Trainer::evaluateOnTheWay(int64_t step) {
-  // Those of start and end have their own place, around the first and last save.
+  // Evaluations at start and end are made elsewhere, around the first and last
+  // save.
   if (!session_.heldOut || !isCurveDue(step) || step >= options_.steps)
     return Status::ok();
   DYNA_RETURN_IF_ERROR(finishSteps());

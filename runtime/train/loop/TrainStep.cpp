@@ -2,7 +2,8 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What is run for a step, and what is told and counted of it.
+// Launches and finishes the steps of a trainer, and reports and counts their
+// results.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Trainer.cpp - The training loop ------------------------------------===//
+//===- Trainer.cpp - Runs the training loop -------------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -58,7 +58,8 @@ static std::string traceText(const Session &session,
   return TraceRecorder::toJson(ranks, session.ranks->firstRank(), predicted);
 }
 
-/// A save needs room beside the checkpoints that stay, which go later.
+/// Fails if there is no room for a save beside the checkpoints that stay, which
+/// are removed later.
 Status Trainer::proveRoom() {
   const std::vector<int64_t> bytes =
       checkpointBytes(*session_.model, shardBytesOf(options_));
@@ -211,7 +212,7 @@ Status Trainer::loadParameters(const Checkpoint &checkpoint) {
   return Status::ok();
 }
 
-/// What marks the data that are held out; empty: none are.
+/// Returns the fingerprint of the held-out data; empty if there are none.
 static std::string heldOutMark(const Session &session) {
   return session.heldOut
              ? formatText("%016x", session.heldOut->dataset().fingerprint())
@@ -260,7 +261,7 @@ void TrainSummary::addPadding(const PlannedStep &step, bool mayPad,
     for (const plan::MicroBatch &microBatch : phase.plan.microBatches)
       for (const plan::Segment &segment : microBatch.segments)
         taken += segment.length;
-  // Those from files do as they are.
+  // Plans from files are used as they are, whether they pad or not.
   const std::vector<int64_t> lengths = step.batch.lengths();
   mayPad |= taken > sum(lengths);
   pads |= mayPad;
@@ -310,7 +311,8 @@ Status Trainer::saveIfDue(int64_t step, const Agreed &agreed) {
   if (!canSave || !(agreed.isSaveDue || agreed.isSaveAsked))
     return Status::ok();
   DYNA_RETURN_IF_ERROR(saveOnTheWay(step, agreed.isSaveAsked));
-  // Those that came meanwhile, as to the other processes of a job, want no more.
+  // Signals that arrived during the save, or arrived at other processes of the
+  // job, are answered by it.
   saveSignals_ = saveSignals();
   return Status::ok();
 }
@@ -376,7 +378,8 @@ Status Trainer::runPlannedSteps() {
     if (summary_.hasDroppedStep)
       break;
     DYNA_RETURN_IF_ERROR(timeAlgorithms(step + 1 - summary_.firstStep));
-    // What was given is in it, though the device may not have done it yet.
+    // The trace has all that was launched, although the device may not have
+    // executed it yet.
     if (step + 1 >= tracedUntil_)
       for (auto &trace : session_.traces)
         trace->close();
@@ -407,8 +410,8 @@ Status Trainer::pruneIfDue(int64_t step) {
   return Status::ok();
 }
 
-/// What was new in the first steps, then ever more seldom what came since: after
-/// 1, 2, 4, 8, ... of them.
+/// Times new products after 1, 2, 4, 8, ... steps: often at the start and then
+/// ever less often.
 Status Trainer::timeAlgorithms(int64_t done) {
   if (options_.algorithms.empty() || (done & (done - 1)) != 0)
     return Status::ok();
@@ -514,8 +517,8 @@ Status Trainer::saveAtTheEnd(int64_t step) {
   return notSaved(step, failure);
 }
 
-/// What ends a run must not cost the steps that were trained; all processes
-/// come here together.
+/// Saves the trained steps before the run fails. All processes call it
+/// together.
 Status Trainer::saveAndFail(const Status &failure) {
   if (summary_.steps == 0 || options_.save.empty() || !canSave_)
     return failure;
@@ -538,7 +541,7 @@ Status Trainer::finish() {
   if (summary_.steps > 0)
     DYNA_RETURN_IF_ERROR(saveAtTheEnd(summary_.firstStep + summary_.steps));
   progress_.finish();
-  // What the run was for is done: the result is told before what failed here.
+  // Training is done, so its result is shown before an error of these files.
   auto remember = [&](const Status &written) {
     if (notWritten_.isOk())
       notWritten_ = written;

@@ -1,4 +1,4 @@
-//===- Trainer.h - The training loop ----------------------------*- C++ -*-===//
+//===- Trainer.h - Runs the training loop -----------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@
 
 namespace dyna {
 
-/// Of a run with ranges: sums over its steps.
+/// Sums over the steps of a run with ranges.
 struct PhaseSummary {
   struct Strategy {
     int64_t samples = 0, merged = 0, steps = 0; ///< steps with samples
@@ -41,18 +41,18 @@ struct PhaseSummary {
   void add(const StepMetrics &metrics);
 };
 
-/// What a run ends with.
+/// Results of a run.
 struct TrainSummary {
   int64_t firstStep = 0; ///< steps that were done before
   int64_t steps = 0;     ///< steps done now
-  int stoppedBy = 0;     ///< a signal's number; 0: by none
-  /// The signal came in a step, which was dropped.
+  int stoppedBy = 0;     ///< number of a signal; 0: none
+  /// A signal arrived during a step, and that step was dropped.
   bool hasDroppedStep = false;
   static constexpr size_t averagedLosses = 10;
   double firstLoss = 0;
   std::deque<double> lastLosses; ///< up to `averagedLosses`, one a step
   PredictionErrors predictions;  ///< of steps
-  double coreWaitSeconds = 0;    ///< of these, StepResult's
+  double coreWaitSeconds = 0;    ///< of these steps, see StepResult
   std::optional<Evaluation> heldOutBefore, heldOutAfter;
   int64_t tokens = 0;
   double seconds = 0; ///< of the steps
@@ -62,16 +62,17 @@ struct TrainSummary {
   int64_t slicedSteps = 0;    ///< steps that slice samples
   SliceCount slices;          ///< of these steps
   std::string savedTo;
-  std::string pruning;     ///< how much is zero; empty without --prune
+  std::string pruning;     ///< share of zeros; empty without --prune
   std::string balance;     ///< moves of layers; empty without --rebalance
-  bool isWhole = false;    ///< all steps that were wanted are done
-  int64_t takenTokens = 0; ///< that micro-batches had, with their padding
-  /// What padded micro-batches of the same samples would have computed; or did,
-  /// where a step's plan pads.
+  bool isWhole = false;    ///< the run has done all steps that were asked for
+  int64_t takenTokens = 0; ///< in micro-batches, with their padding
+  /// Tokens that padded micro-batches of the same samples would have. If the
+  /// plan of a step pads, the tokens that its micro-batches have.
   int64_t paddedTokens = 0;
-  bool pads = false; ///< some do
+  bool pads = false; ///< some micro-batches are padded
 
-  /// `mayPad`: its plans were made to, whether they do or not.
+  /// Adds the tokens of a step. `mayPad`: plans may pad, even if this one does
+  /// not.
   void addPadding(const PlannedStep &step, bool mayPad,
                   int64_t tokensPerMicroBatch);
 };
@@ -80,8 +81,8 @@ struct TrainSummary {
 struct ResumedRun {
   Checkpoint checkpoint;
   RunState state;
-  /// About what differs from then; for the user once the checkpoint has turned
-  /// out to be of this model.
+  /// Differences from the saved run. They are shown once the checkpoint is
+  /// known to be of this model.
   std::vector<std::string> warnings;
 };
 
@@ -92,8 +93,8 @@ public:
   Trainer(Session &session, const Checkpoint *loaded,
           const ResumedRun *resumed);
 
-  /// Asked before each step, by its number from 0, whether the run is to go over to
-  /// other graphs first. All processes answer alike.
+  /// Called before each step with its number, from 0. Returns the strategy to
+  /// go over to first, if any. All processes must return the same.
   using ChooseNext = std::function<std::optional<NextStrategy>(int64_t step)>;
   void setNext(ChooseNext choose) { chooseNext_ = std::move(choose); }
   /// For tests.
@@ -103,8 +104,9 @@ public:
 
   Status run();
   const TrainSummary &summary() const { return summary_; }
-  /// After `run`: fails if lines of the metrics are missing, or another file
-  /// could not be written. That is this process's alone, and ends no other.
+  /// Called after `run`. Fails if lines of the metrics are missing, or if
+  /// another file could not be written. This concerns one process and ends no
+  /// other.
   Status endFiles();
 
 private:
@@ -119,7 +121,8 @@ private:
   /// Evaluates what is held out, after the steps that are counted. A signal leaves
   /// `stoppedBy` in the summary.
   StatusOr<Evaluation> evaluateNow();
-  /// After so many steps of the run.
+  /// Returns true if a point of the curve of held-out losses is due after
+  /// `step` steps of the run.
   bool isCurveDue(int64_t step) const {
     return options_.evaluateEvery > 0 && step % options_.evaluateEvery == 0;
   }
@@ -128,13 +131,14 @@ private:
   void writeCurvePoint(int64_t step, const Evaluation &evaluation);
   Status runSteps();
   Status runPlannedSteps();
-  /// Starts to plan, from this step on, and ends it.
+  /// Start to plan from this step on, and end it.
   Status openPlans(int64_t step);
   void closePlans();
-  /// Replaces the graphs before a step, if that is wanted. A replacement that is refused
-  /// is told, and the run goes on as it was.
+  /// Replaces the graphs before a step, if that is asked for. If the
+  /// replacement is refused, tells the user and continues with the present
+  /// graphs.
   Status replaceIfWanted(int64_t step);
-  /// The strategy that a run goes over to before a step.
+  /// Strategy that a run goes over to before a step.
   struct Wanted {
     NextStrategy next;
     bool isRebalance = false; ///< a cut of --rebalance
@@ -143,28 +147,30 @@ private:
   /// Returns how many steps run from this one on before the model or the strategy
   /// changes, or the run ends.
   int64_t stepsLeft(int64_t step) const;
-  /// Plans a replacement of graphs before a step, and checks that this process can have it.
+  /// Plans a replacement of graphs before a step, and checks that this process
+  /// has the memory.
   StatusOr<PlannedReplacement> planWanted(int64_t step,
                                           const Wanted &wanted) const;
-  /// Tells of a replacement that is done.
+  /// Tells the user of a finished replacement.
   void tellReplaced(int64_t step, const std::string &before,
                     const PlannedReplacement &done, const Wanted &wanted);
   /// Prunes weights before a step, if there is an event.
   Status pruneIfDue(int64_t step);
-  /// Between steps, of which so many are done: lets devices time what is new to
-  /// them, and tells of it.
+  /// Called between two steps, after `done` steps. Lets devices time new
+  /// products, and tells the user.
   Status timeAlgorithms(int64_t done);
-  /// What all processes do alike before a step, whoever of them wants it.
+  /// Facts that all processes agree on before a step: true if they hold on any
+  /// process.
   struct Agreed {
     bool isSaveDue = false, hasFailed = false;
     bool isSaveAsked = false; ///< by SIGUSR1
   };
   StatusOr<Agreed> agree(int64_t step, const StatusOr<PlannedStep> &planned);
-  /// Without its plan.
+  /// Reads the mini-batch of a step, without its plan.
   StatusOr<PlannedStep> readStep(int64_t step);
 
   using Clock = std::chrono::steady_clock;
-  /// A step that was given to the ranks, and is not counted yet.
+  /// A step that was launched on the ranks and is not counted yet.
   struct LaunchedStep {
     int64_t step = 0;
     PlannedStep planned;
@@ -172,34 +178,36 @@ private:
     Clock::time_point begin;
     double traceBegin = 0;
     bool isPredicted = false; ///< in the trace
-    bool isAhead = false;     ///< launched before the one before was read
-    /// Where it was run at once.
+    bool isAhead = false;     ///< launched before the preceding step was read
+    /// Result of a step that ran synchronously.
     std::optional<StepResult> result;
   };
-  /// How many steps are left in flight when the next plan is asked for. On a device
-  /// that runs late one is, so that it has work while the host reads a step, tells
-  /// of it and launches the next one. What changes in between what steps read, or
-  /// reads what they change, finishes them first.
+  /// Returns how many steps are left in flight while the next plan is made. On
+  /// a device that runs late this is 1, else 0. The device then has work while
+  /// the host reads one step and launches the next. Whatever changes data that
+  /// steps read, or reads data that they change, must finish them first.
   size_t stepsAhead() const;
   Status launchStep(int64_t step, PlannedStep planned, double waited);
-  /// Reads the first step that was launched, and does what is to be done with its
-  /// numbers.
+  /// Reads the oldest launched step and processes its results.
   Status finishStep();
-  /// The same until `count` are left.
+  /// Finishes launched steps until `count` are left.
   Status finishSteps(size_t count = 0);
-  /// Into the trace, beside what was executed.
+  /// Writes the prediction of a step into the trace, beside the executed step.
   Status tracePredicted(const LaunchedStep &launched);
-  /// Of a step that took `seconds`, without `waited` for its plan.
+  /// Returns the metrics of a step that ran for `seconds`. `waited` is the wait
+  /// for its plan, which comes on top.
   StepMetrics metricsOf(const LaunchedStep &launched, const StepResult &result,
                         double seconds, double waited) const;
-  /// Passes over the step, or ends the run.
+  /// Skips a step whose loss or gradient is not finite, or ends the run.
   Status takeNonfinite(const StepMetrics &metrics);
-  /// Those behind a step that ends the run: they changed nothing.
+  /// Drops the launched steps after one that ends the run. They have changed
+  /// nothing.
   void dropSteps();
   void countStep(const StepMetrics &metrics, const StepResult &result,
                  bool isFinite);
   StepScalars scalarsOf(int64_t step) const;
-  /// At once; with --print-grad-norms it looks at the first step's gradients.
+  /// Runs a step synchronously. With --print-grad-norms, also collects the
+  /// gradients of the first step.
   Status runPlan(int64_t step, const PlannedStep &planned, StepResult &result);
   Status collectGradientNorms();
   Status writeGradientNorms() const;
@@ -211,9 +219,10 @@ private:
   Status finish();
 
   Session &session_;
-  TraceWriter predicted_;   ///< the traced steps, as costs say that they go
-  int64_t tracedUntil_ = 0; ///< the step behind the last one that is traced
-  double predictedEnd_ = 0; ///< of the last of them, in seconds of the trace
+  TraceWriter predicted_;   ///< prediction of the traced steps, by costs
+  int64_t tracedUntil_ = 0; ///< end of the range of traced steps
+  double predictedEnd_ =
+      0; ///< end of the last predicted step, in seconds of the trace
   const TrainOptions &options_;
   const Checkpoint *loaded_;
   const ResumedRun *resumed_;
@@ -228,20 +237,20 @@ private:
   Clock::time_point finished_; ///< when a step was last read
   Progress progress_;
   MetricsFile metrics_;
-  /// Open from the start to the end, so that their readers wait.
+  /// Pipes, open from start to end so that their readers wait.
   std::vector<OutputFile> pipes_;
   bool hasWarnedOfMetrics_ = false;
   std::optional<CheckpointStore> store_;
   SaveSchedule saves_;
-  int64_t saveSignals_ = 0; ///< those that were answered
+  int64_t saveSignals_ = 0; ///< number of SIGUSR1 that were answered
   int64_t savedStep_ = -1;
-  /// False once a device failed while its run was saved, or did not answer in time,
-  /// on any process: it answers no more.
+  /// False if a device of any process failed during a save, or did not answer
+  /// in time. Such a device answers no more.
   bool canSave_ = true;
   int64_t skipped_ = 0;  ///< steps that were not finite, of the whole run
-  bool hasLoss_ = false; ///< one that is finite
+  bool hasLoss_ = false; ///< of any step, if finite
   std::vector<double> losses_;
-  std::vector<double> gradientNorms_; ///< of each parameter, first step
+  std::vector<double> gradientNorms_; ///< of each parameter, in the first step
   RankCounts counts_;
   PruneEvents pruning_;
   TrainSummary summary_;

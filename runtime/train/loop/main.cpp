@@ -8,9 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/// Libraries take some memory before `main`, and end the process in their own
-/// way where there is none. So it is proved before they are asked: nothing else
-/// has run yet, and only the system can be called.
+/// Libraries allocate some memory before `main`, and end the process with
+/// messages of their own if there is none. So it is checked before they start.
+/// Nothing else has run yet, so only system calls are possible.
 __attribute__((no_sanitize("address", "thread", "undefined"))) static void
 proveRoomToStart() {
   constexpr size_t room = size_t(4) << 20;

@@ -1,4 +1,4 @@
-//===- ChooseGraphs.cpp - Strategies of a run become graphs ---------------===//
+//===- ChooseGraphs.cpp - Makes graphs of the strategies of a run ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ PlanRequest planRequest(const TrainOptions &options, Strategy strategy) {
   return request;
 }
 
-/// Of one strategy, which is named where there are several.
+/// Adds notes about one strategy, with its name if there are several.
 void addNotes(Session &session, std::vector<std::string> notes,
               const std::string &strategy) {
   for (std::string &note : notes) {
@@ -35,7 +35,7 @@ void addNotes(Session &session, std::vector<std::string> notes,
   }
 }
 
-/// Where the flag leaves it open, by --rank-memory.
+/// Sizes micro-batches by --rank-memory, if no flag sets their size.
 Status limitByFlag(Session &session, PlannedGraph &graph, bool training) {
   const TrainOptions &options = session.options;
   if (options.rankMemory.empty())
@@ -49,7 +49,8 @@ Status limitByFlag(Session &session, PlannedGraph &graph, bool training) {
   return Status::ok();
 }
 
-/// More ranks are refused before much is made for each of them.
+/// Fails if the number of ranks is impossible, before much is made for each
+/// rank.
 Status checkRanks(const TrainOptions &options, const Strategy &strategy) {
   if (options.ranks > 0 && options.ranks != strategy.ranks())
     return Status::invalidArgument(formatText(
@@ -63,7 +64,7 @@ Status checkRanks(const TrainOptions &options, const Strategy &strategy) {
   return Status::ok();
 }
 
-/// And how its plans are made.
+/// Makes the graph of a strategy, with the options of its plans.
 StatusOr<PlannedGraph> makeGraph(Session &session, Strategy strategy) {
   const TrainOptions &options = session.options;
   DYNA_RETURN_IF_ERROR(checkRanks(options, strategy));
@@ -77,7 +78,7 @@ StatusOr<PlannedGraph> makeGraph(Session &session, Strategy strategy) {
   return made;
 }
 
-/// What does not go together.
+/// Fails if flags exclude --ranges.
 Status checkFlags(const TrainOptions &options) {
   DYNA_RETURN_IF_ERROR(checkBatching(options));
   for (auto [flag, isGiven] :
@@ -94,8 +95,8 @@ Status checkFlags(const TrainOptions &options) {
   return Status::ok();
 }
 
-/// A run that goes on has its ranges: a strategy that is named now, and that none
-/// of them is of, was meant to be used.
+/// Adds a note about strategies that are given now but used by no range. A
+/// resumed run keeps its ranges, so such a strategy is probably a mistake.
 void noteUnused(Session &session, const LengthRanges &ranges) {
   const TrainOptions &options = session.options;
   if (options.resume.empty() || !options.isGiven("strategies") ||

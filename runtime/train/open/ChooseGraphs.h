@@ -1,9 +1,9 @@
-//===- ChooseGraphs.h - Strategies of a run become graphs -------*- C++ -*-===//
+//===- ChooseGraphs.h - Makes graphs of the strategies of a run -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Parts of opening a session: which strategies there are, how plans of each are
-// made, and how a step is dealt to them.
+// Parts of opening a session. They choose the strategies, how plans of each are
+// made, and how the samples of a step are assigned to strategies.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- FitMemory.cpp - What a run may take of the memory there is ---------===//
+//===- FitMemory.cpp - Fits a run into the memory that is free ------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -19,17 +19,17 @@
 namespace dyna {
 namespace {
 
-/// Of this process besides the one that starts them: those of ranks, their
-/// workers, and those that plan ahead.
+/// Returns the number of threads that this process starts: those of ranks,
+/// their workers, and those that plan ahead.
 int64_t startedThreads(const TrainOptions &options, int64_t ranks,
                        int threads) {
   int64_t team = threads > 0 ? threads : availableCores();
-  // A run that shares plans says that it goes on (RunBeacon.h).
+  // A run that shares plans has a thread that repeats its mark (RunBeacon.h).
   return ranks * team - 1 + std::min(options.planAhead, options.planThreads) +
          (options.store.empty() ? 0 : 1);
 }
 
-/// Of a device with memory of its own that runs late.
+/// Returns the memory of a device that has its own and runs late.
 DeviceMemory memoryThere(const Session &session) {
   const int64_t staged = stagedOnDevice(
       *session.model, session.options.tokensPerBatch,
@@ -37,8 +37,9 @@ DeviceMemory memoryThere(const Session &session) {
   return {session.opened->freeBytes(), session.opened->runsLate() ? staged : 0};
 }
 
-/// For arenas of this process: of the device, if it has memory of its own; else of
-/// this machine, or of one of as many processes on it; -1: not known.
+/// Returns the bytes for the arenas of this process: of the device, if it has
+/// its own memory. Otherwise they are this machine's, divided by the number of
+/// processes on it. -1 if not known.
 StatusOr<int64_t> freeBytes(const Session &session) {
   if (session.opened)
     return memoryThere(session).room();
@@ -48,18 +49,19 @@ StatusOr<int64_t> freeBytes(const Session &session) {
     room /= launchedProcesses() > 1 ? launchedProcessesHere() : 1;
   if (!options.memoryLimit.empty()) {
     DYNA_ASSIGN_OR_RETURN(int64_t limit, parseBytes(options.memoryLimit));
-    // The program is part of what is limited, but no longer of what is free.
+    // The program counts toward --memory-limit, but its memory is no longer
+    // free.
     limit = std::max<int64_t>(limit - session.programBytes, 0);
     room = room < 0 ? limit : std::min(room, limit);
   }
   return room;
 }
 
-/// What a run takes of the host beside the arenas of its ranks; more rather than
-/// less before its data are open.
+/// Returns the need of host memory beside the arenas of ranks. It is an upper
+/// estimate before the data are open.
 MemoryNeed needBesideArenas(const Session &session) {
-  // Hardly any data have shorter ones in the mean; with one token a sample there
-  // would be no room left for large steps, and samples would be shortened for it.
+  // Hardly any data have a shorter mean. With one token a sample, large steps
+  // would have no room, and samples would be shortened without need.
   constexpr double shortSamples = 8;
   const TrainOptions &options = session.options;
   MemoryNeed need;
@@ -77,7 +79,8 @@ MemoryNeed needBesideArenas(const Session &session) {
   return need;
 }
 
-/// What is free differs from run to run, and plans that it limits with it.
+/// Refuses --deterministic if free memory limits plans, because it differs from
+/// run to run.
 Status refuseIfDeterministic(const TrainOptions &options) {
   return options.deterministic
              ? Status::invalidArgument(
@@ -99,7 +102,7 @@ int64_t sumOf(const std::vector<int> &local,
 
 constexpr int64_t kNotLimited = std::numeric_limits<int64_t>::max();
 
-/// For the arenas of this process, beside `need`.
+/// Returns the bytes for the arenas of this process, beside `need`.
 StatusOr<int64_t> roomForRanks(const Session &session, const MemoryNeed &need,
                                const std::vector<int> &local) {
   if (local.empty()) // what others have, who run the plans, nobody here knows
@@ -110,9 +113,9 @@ StatusOr<int64_t> roomForRanks(const Session &session, const MemoryNeed &need,
   return session.opened ? room : std::max<int64_t>(room - need.toTake(), 0);
 }
 
-/// What a rank's arena may take: what the user says; -1, not limited, where
-/// `most`, what plans could use, is in the room there is on all machines of the
-/// job; else an equal part of it.
+/// Returns the bytes of a rank's arena. With --rank-memory that is its value.
+/// It is -1, without limit, if the room of all machines of the job is at least
+/// `most`, which plans can use. Otherwise it is an equal share of the room.
 StatusOr<int64_t> chooseRankBytes(const TrainOptions &options, int64_t room,
                                   int64_t most, size_t localRanks,
                                   HostExchange *processes) {
@@ -122,24 +125,24 @@ StatusOr<int64_t> chooseRankBytes(const TrainOptions &options, int64_t room,
     return -1;
   int64_t share =
       most <= room ? kNotLimited : room / static_cast<int64_t>(localRanks);
-  // All make the same plans, for all ranks.
+  // All processes make the same plans, for all ranks.
   if (processes) {
     DYNA_ASSIGN_OR_RETURN(share, agreeOnLeast(*processes, share));
   }
   return share == kNotLimited ? -1 : share;
 }
 
-/// Of arenas of so many bytes.
+/// Sizes regions for arenas of so many bytes.
 using SizeRegions = std::function<StatusOr<StepRegions>(int64_t)>;
 
-/// Regions in arenas of `rankBytes`. Where some rank needs more than such a part at
-/// least, the others have less, so that those of this process fit `room` together
-/// wherever they can.
+/// Sizes regions in arenas of `rankBytes`. If a rank needs more than that at
+/// least, the others get less, so that all arenas of this process fit `room`
+/// together if possible.
 StatusOr<StepRegions> fitRegions(const SizeRegions &size,
                                  const std::vector<int> &local, int64_t room,
                                  int64_t rankBytes) {
   DYNA_ASSIGN_OR_RETURN(StepRegions regions, size(rankBytes));
-  // One rank has no other to take from.
+  // A single rank cannot share with another one.
   if (local.size() < 2 || sumOf(local, regions.bytes) <= room)
     return regions;
   DYNA_ASSIGN_OR_RETURN(StepRegions best, size(0));
@@ -158,7 +161,8 @@ StatusOr<StepRegions> fitRegions(const SizeRegions &size,
   return best;
 }
 
-/// Of home's first rank, with the smallest micro-batches there are.
+/// Returns the bytes of the region of home's first rank for the smallest
+/// micro-batches.
 StatusOr<int64_t> leastDynamic(const Session &session, bool training) {
   PlanOptions options = session.home().options;
   options.maxTokensPerMicroBatch = options.longestSample = 1;
@@ -169,8 +173,8 @@ StatusOr<int64_t> leastDynamic(const Session &session, bool training) {
   return bytes.front();
 }
 
-/// Whether arenas of `regions`, which hold `held` bytes more, fit the memory there
-/// is beside `need`.
+/// Fails if arenas of `regions`, with `held` bytes more, do not fit the free
+/// memory beside `need`.
 Status checkRegions(const Session &session, MemoryNeed need, int64_t held,
                     int64_t regions, bool training, int64_t moreThreads) {
   const TrainOptions &options = session.options;
@@ -218,7 +222,7 @@ std::vector<int64_t> dynamicBytes(const Session &session,
 
 Status limitSamples(Session &session, bool training, bool runsHere) {
   const TrainOptions &options = session.options;
-  // Of several graphs, the one that has the longest samples.
+  // Of several graphs, uses the one with the longest samples.
   const StepGraphs &graphs = *session.graphs;
   const PlannedGraph &graph = graphs.ofLongest();
   const PlanOptions plan = graphs.optionsOf(graph);
@@ -248,7 +252,8 @@ Status limitSamples(Session &session, bool training, bool runsHere) {
   DYNA_ASSIGN_OR_RETURN(int64_t longest,
                         longestSampleOf(graphs, graph, training, rankBytes));
   if (longest < most && !isSaid) {
-    // What is free differs a little from process to process and run to run.
+    // Free memory differs a little between processes and runs, so the length is
+    // rounded.
     int64_t rounded = plan.maxTokensPerMicroBatch;
     while (2 * rounded <= longest)
       rounded *= 2;

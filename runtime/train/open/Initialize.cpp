@@ -1,4 +1,4 @@
-//===- Initialize.cpp - Initial values of parameters ----------------------===//
+//===- Initialize.cpp - Sets the initial values of parameters -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

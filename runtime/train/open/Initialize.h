@@ -1,4 +1,4 @@
-//===- Initialize.h - Initial values of parameters --------------*- C++ -*-===//
+//===- Initialize.h - Sets the initial values of parameters -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -10,20 +10,20 @@
 
 namespace dyna {
 
-/// Element `index` of a new parameter: constant + normal_std * N(0,1), the
-/// normal number being a function of seed, name and index (abi/Random.h).
+/// Returns element `index` of a new parameter: constant + normal_std * N(0,1).
+/// The normal number is a function of seed, name and index (abi/Random.h).
 double initialValue(const plan::Parameter &parameter, uint64_t key,
                     uint64_t index);
 
-/// Writes the initial values of all masters, in parallel; the result does not
+/// Writes the initial values of all masters, in parallel. The result does not
 /// depend on the number of threads.
 Status initializeParameters(RankTeam &ranks, uint64_t seed, Team &team);
 
-/// Initializes low-rank adapters alone, before a checkpoint is loaded that may have
-/// none of them. The model then starts as that of the checkpoint.
+/// Initializes low-rank adapters alone. Used before a checkpoint is loaded that
+/// may have no adapters: the model then starts as the checkpoint's model.
 Status initializeAdapters(RankTeam &ranks, uint64_t seed, Team &team);
 
-/// Brings the copies in the compute type up to date with the masters.
+/// Casts the masters into their copies in the compute type.
 Status castParameters(RankTeam &ranks);
 
 } // namespace dyna

@@ -1,4 +1,4 @@
-//===- MemoryNeed.cpp - What a run will take, before it takes it ----------===//
+//===- MemoryNeed.cpp - Adds up the memory that a run needs ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -29,10 +29,11 @@ constexpr int64_t libraryBytes = int64_t(32) << 20;
 /// Bins of real lengths are hardly ever emptier.
 constexpr double binFill = 0.75;
 
-/// Of what micro-batches take at least: how many are in flight is no part of it.
+/// Returns the advice for a micro-batch that does not fit. The number in flight
+/// does not matter here: it is lowered automatically.
 std::string smallerMicroBatches(const TrainOptions &options) {
   std::string remedy = "lower --tokens-per-micro-batch";
-  // These recompute all as it is, before memory is refused.
+  // These already recompute everything before they report too little memory.
   if (options.recompute != "full" && options.recompute != "auto")
     remedy += " or choose --recompute full";
   return remedy;
@@ -127,7 +128,7 @@ int64_t DeviceMemory::room() const {
                   : std::max<int64_t>(free - std::max(free / 32, staged), 0);
 }
 
-/// What helps a run that does not fit.
+/// Returns advice for a run that does not fit the device.
 static std::string remedyOnDevice(int64_t persistent, int64_t dynamic,
                                   const TrainOptions &options,
                                   const DeviceMemory &memory) {

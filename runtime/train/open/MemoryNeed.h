@@ -1,10 +1,10 @@
-//===- MemoryNeed.h - What a run will take, before it takes it --*- C++ -*-===//
+//===- MemoryNeed.h - Adds up the memory that a run needs -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A machine without enough memory kills the process that asks for it, with no
-// word to its user. So a run adds up what it needs before it takes anything:
-// parameters and the dynamic region exactly, mini-batches by an estimate.
+// The system kills a process that needs too much memory, without a message to
+// its user. So a run adds up its need before it allocates anything. Parameters
+// and the dynamic region are exact, and mini-batches are estimated.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,10 +22,10 @@ struct MemoryNeed {
   int64_t dynamic = 0;    ///< the arena's region for micro-batches
   int64_t batches = 0;    ///< mini-batches in host memory, with their plans
   int64_t data = 0;       ///< tables of documents and samples
-  int64_t files = 0;      ///< what saving and loading take for a while
+  int64_t files = 0;      ///< buffers for saving and loading
   int64_t program = 0;    ///< the program and its libraries
-  bool isAll = true;      ///< what is known is the whole need
-  bool isLowered = false; ///< it would fit with less --rank-memory
+  bool isAll = true; ///< the sum is the whole need, not only the known part
+  bool isLowered = false; ///< it would fit with a lower --rank-memory
   /// Bytes that are still to be allocated: all but the program.
   int64_t toTake() const {
     return persistent + dynamic + batches + data + files;
@@ -33,48 +33,52 @@ struct MemoryNeed {
   int64_t total() const { return toTake() + program; }
 };
 
-/// Memory of the program and its libraries, of which `resident` bytes are there at
-/// the start. In large steps, so that it does not differ from run to run.
+/// Returns the memory of the program and its libraries, of which `resident`
+/// bytes are in use at the start. Rounds up to large steps, so that the number
+/// is the same in every run.
 int64_t programBytes(int64_t resident);
 
-/// Host memory of a mini-batch of `tokens`: its samples of `meanTokens` on
-/// average, its plan, and what is staged for the device.
+/// Estimates the host memory of a mini-batch of `tokens` in samples of
+/// `meanTokens` on average. Counts the samples, the plan, and what is staged
+/// for the device.
 int64_t estimateBatchBytes(const Model &model, const PlanOptions &options,
                            int64_t tokens, double meanTokens);
 
-/// Whether `need` fits what is `available` (-1: unknown) and --memory-limit;
-/// the failure says what takes most, which flag lowers it and what limit is enough.
+/// Fails if `need` exceeds the `available` bytes (-1: unknown) or
+/// --memory-limit. The message names the largest part, the flag that lowers it,
+/// and a limit that is enough.
 Status checkMemoryNeed(const MemoryNeed &need, const TrainOptions &options,
                        int64_t available);
 
-/// Memory on a device that micro-batches of the steps in flight come to before they
-/// go to their places in arenas (RankMachine), as much as it may grow to.
+/// Returns the largest device memory that staged micro-batches of the steps in
+/// flight may need. They are staged before they are copied to their places in
+/// arenas (RankMachine).
 int64_t stagedOnDevice(const Model &model, int64_t tokens, double meanTokens);
 
 struct DeviceMemory {
   int64_t free = -1;  ///< -1: not known
-  int64_t staged = 0; ///< of it, stagedOnDevice
-  /// Of micro-batches those that take least: of one token, all computed again. What
-  /// they take are workspaces; 0: not known.
+  int64_t staged = 0; ///< part of `free`, from stagedOnDevice
+  /// Bytes of the region for the smallest micro-batch: one token, with
+  /// everything recomputed. These bytes are workspaces. 0: not known.
   int64_t leastDynamic = 0;
-  /// Nobody has said how large micro-batches are: with --rank-memory they become
-  /// as small as it asks for.
+  /// The user has not set the size of micro-batches, so --rank-memory can make
+  /// them smaller.
   bool isSizeOpen = false;
-  /// What an arena may take; the rest, a 32nd or `staged` where that is more, is
-  /// for what is staged there, what steps leave for the host, and how memory is
-  /// dealt. -1: not known.
+  /// Returns the bytes that an arena may use; -1 if not known. A 32nd of the
+  /// free memory, or `staged` if that is more, is kept back. It holds staged
+  /// micro-batches, results for the host and the allocator's overhead.
   int64_t room() const;
 };
 
-/// Whether `persistent` and `dynamic` bytes fit the room that there is on a device;
-/// the failure says what is missing and which flag lowers it.
+/// Fails if `persistent` and `dynamic` bytes do not fit the room on a device.
+/// The message gives the missing bytes and the flag that lowers the need.
 Status checkDeviceNeed(int64_t persistent, int64_t dynamic,
                        const TrainOptions &options, const DeviceMemory &memory);
 
-/// Whether the addresses that the limits of this process leave (-1: there is no
-/// limit) hold `need`, the stacks of as many threads more, and what libraries
-/// take for themselves. Some of these have no way to say that there is none
-/// left, but end the process.
+/// Fails if the address limits of this process leave too few addresses (-1: no
+/// limit). The need is `need`, the stacks of `threads` more threads, and an
+/// allowance for libraries. Some libraries end the process without an error
+/// when addresses run out.
 Status checkAddressNeed(const MemoryNeed &need, int64_t threads,
                         int64_t addressesOfThread, int64_t available);
 

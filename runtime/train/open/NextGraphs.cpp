@@ -1,4 +1,4 @@
-//===- NextGraphs.cpp - Graphs that a run can go over to ------------------===//
+//===- NextGraphs.cpp - Makes graphs that a run can go over to ------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

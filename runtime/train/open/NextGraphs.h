@@ -1,4 +1,4 @@
-//===- NextGraphs.h - Graphs that a run can go over to ----------*- C++ -*-===//
+//===- NextGraphs.h - Makes graphs that a run can go over to ----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -15,18 +15,18 @@
 
 namespace dyna {
 
-/// A strategy, or ranges, that a run goes over to, in the words of its flags.
+/// A strategy, or ranges, that a run goes over to, spelled as flags.
 struct NextStrategy {
-  std::string strategy; ///< as --strategy; empty if there are ranges
-  std::string ranges;   ///< as --ranges, of the strategies that the run knows
+  std::string strategy; ///< as in --strategy; empty if there are ranges
+  std::string ranges;   ///< as in --ranges, of strategies known to the run
 };
 
-/// Bytes and seconds of a replacement.
+/// Bytes and seconds of a replacement of graphs.
 struct ReplacementCost {
-  int64_t sentBytes = 0; ///< that ranks send to other ranks
+  int64_t sentBytes = 0; ///< from ranks to other ranks
   int64_t missingBytes =
-      0; ///< that are not where they must be: no plan sends fewer
-  double planSeconds = 0;  ///< of the switch alone: planned and verified
+      0; ///< not yet on their rank: a lower bound of `sentBytes`
+  double planSeconds = 0;  ///< to plan and verify the switch alone
   double carrySeconds = 0; ///< until all ranks have their state
 };
 
@@ -36,7 +36,8 @@ struct SizedGraphs {
   StepRegions regions;
 };
 
-/// Returns the options of a run with `now` under the next strategy.
+/// Returns the options of a run that has `now` and goes over to the next
+/// strategy.
 TrainOptions optionsOf(const TrainOptions &now, const NextStrategy &next);
 
 /// Chooses the graphs of `options` and sizes their regions, in arenas of `rankBytes` (-1:

@@ -1,4 +1,4 @@
-//===- OpenSession.cpp - Setting up a run ---------------------------------===//
+//===- OpenSession.cpp - Sets up a run ------------------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -59,7 +59,7 @@ openDocuments(const Model &model, const TrainOptions &options) {
   return std::make_pair(data, DatasetPointer());
 }
 
-/// What the data take, with the tables of their samples.
+/// Returns the bytes of the data, with the tables of their samples.
 int64_t dataBytes(const TrainOptions &options, const DatasetPointer &data,
                   const DatasetPointer &heldOut) {
   int64_t bytes = data->heldBytes() + SampleIndex::heldBytes(data->size());
@@ -107,7 +107,7 @@ Status openData(const Model &model, Session &session) {
   return setLongestSample(*session.graphs, longest);
 }
 
-/// What was compiled stands for what nobody says.
+/// Sets the compiled strategies and ranges, if no flag chooses others.
 Status takeCompiledRanges(Session &session) {
   TrainOptions &options = session.options;
   const plan::Manifest &manifest = session.model->manifest();
@@ -126,8 +126,8 @@ Status takeCompiledRanges(Session &session) {
         "ranks and ranges of lengths for them (--describe shows both): leave "
         "out --ranks, or give --strategy or --ranges search for %d",
         options.ranks, compiled.ranks(), options.ranks));
-  // With the strategies, so that any other binary can resume the run.
-  // Those given now stand for compiled ones of the same names.
+  // The strategies are stored too, so that any other binary can resume the run.
+  // Strategies given now replace compiled ones of the same names.
   DYNA_ASSIGN_OR_RETURN(auto strategies,
                         namedStrategies(*session.model, options.strategies));
   options.strategies = describeStrategies(strategies);
@@ -139,7 +139,7 @@ Status takeCompiledRanges(Session &session) {
   return Status::ok();
 }
 
-/// What --ranges search finds stands for it from now on.
+/// Runs --ranges search and replaces the flag by the result.
 Status findRanges(Session &session) {
   TrainOptions &options = session.options;
   DYNA_RETURN_IF_ERROR(takeCompiledRanges(session));
@@ -220,7 +220,7 @@ std::string describeStart(const Checkpoint *start,
                  : formatText("parameters of checksum %016x", sum);
 }
 
-/// Of all graphs, with their ranges.
+/// Describes all graphs, with their ranges.
 std::string describeGraphs(const Session &session) {
   auto describe = [](const PlannedGraph &graph) {
     Strategy strategy = graph.graph->strategy();
@@ -234,7 +234,7 @@ std::string describeGraphs(const Session &session) {
   return text + describe(session.home());
 }
 
-/// What this process must have in common with the others of its job.
+/// Checks what this process must have in common with the others of its job.
 Status agree(const Session &session, bool training, const Checkpoint *start,
              HostExchange &processes) {
   std::vector<SharedFact> facts = {
@@ -410,7 +410,7 @@ Status openSession(const dyna_program &program, const Model &model,
   DYNA_RETURN_IF_ERROR(findRanges(session));
   DYNA_RETURN_IF_ERROR(chooseGraphs(session, training));
   DYNA_RETURN_IF_ERROR(checkRanks(session));
-  // What fits is asked of it from here on.
+  // From here on this device is asked how much memory is free.
   if (dyna_device_kind.hasOwnMemory) {
     DYNA_ASSIGN_OR_RETURN(
         session.opened,

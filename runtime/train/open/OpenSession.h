@@ -1,4 +1,4 @@
-//===- OpenSession.h - Setting up a run -------------------------*- C++ -*-===//
+//===- OpenSession.h - Sets up a run ----------------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -10,17 +10,20 @@
 
 namespace dyna {
 
-/// Chooses the variant, opens the data, works out micro-batches and memory, and
-/// takes the arena. Parameters are not set yet; `start`, which may be null, is
-/// where they will come from, which all processes of a job must have alike.
+/// Opens a session: chooses the variant, opens the data, sizes micro-batches
+/// and memory, and allocates the arena. Parameters are not set yet. `start` is
+/// the checkpoint that they will come from, or null. All processes of a job
+/// must have the same.
 Status openSession(const dyna_program &program, const Model &model,
                    const TrainOptions &options, bool training,
                    const Checkpoint *start, Session &session);
 
-/// Returns the graphs with what ranks have of the parameters in each. Home is the first.
+/// Returns the graphs, each with the parts of parameters that ranks hold. Home
+/// is the first.
 std::vector<GraphUse> graphUses(const StepGraphs &graphs, bool training);
 
-/// The same for a process that only plans: no device, ranks or arena.
+/// Opens a session for a process that only plans, without device, ranks or
+/// arena.
 Status openPlanning(const Model &model, const TrainOptions &options,
                     Session &session);
 

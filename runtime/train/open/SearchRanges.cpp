@@ -1,4 +1,4 @@
-//===- SearchRanges.cpp - Strategies that a corpus asks for ---------------===//
+//===- SearchRanges.cpp - Searches strategies and ranges for a corpus -----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -59,7 +59,8 @@ StatusOr<FoundRanges> searchRanges(const Model &model,
   space.plays = !options.evaluate; // which has other steps
   if (!options.noProgress)
     space.tell = [](const std::string &next) { sayLine("search: " + next); };
-  // What then does not fit is cut, and said, as under one strategy.
+  // Samples that do not fit then are truncated with a note, as under one
+  // strategy.
   space.shortens = true;
   space.request.pipeline = options.pipeline;
   space.request.microBatches = options.microBatches;

@@ -1,4 +1,4 @@
-//===- SearchRanges.h - Strategies that a corpus asks for -------*- C++ -*-===//
+//===- SearchRanges.h - Searches strategies and ranges for a corpus -------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -11,21 +11,23 @@
 
 namespace dyna {
 
-/// What the flags of these names would say.
+/// Result of a search: values for --strategies and --ranges.
 struct FoundRanges {
   std::string strategies, ranges;
-  std::vector<std::string> notes; ///< what was considered, and what it gains
+  std::vector<std::string>
+      notes; ///< what was considered, and the expected gain
 };
 
-/// The ranks to search for: --ranks, else those of the launcher's processes, else
-/// those that all compiled strategies have; InvalidArgument where none says it.
+/// Returns the number of ranks to search for. That is --ranks, else the number
+/// of the launcher's processes, else the common number of all compiled
+/// strategies. InvalidArgument if none is known.
 StatusOr<int> searchedRanks(const Model &model, const TrainOptions &options);
 
-/// The strategies over the compiled tensor degrees, and the lengths that each
-/// takes, whose expected step is the shortest for samples as these, switches
-/// included (StrategySearch.h): by the costs of the flags, within --rank-memory.
-/// Samples that none of so many ranks has room for count as cut to what one has.
-/// Fails where there is room for none at all.
+/// Searches the strategies and their ranges with the shortest expected step for
+/// such samples (StrategySearch.h). Strategies have the compiled tensor
+/// degrees. Switches are included. Costs are those of the flags, and
+/// --rank-memory limits memory. A sample that no strategy has room for counts
+/// as truncated to the longest possible. Fails if nothing fits at all.
 StatusOr<FoundRanges> searchRanges(const Model &model,
                                    const TrainOptions &options,
                                    const SampleStatistics &samples, int ranks);

@@ -2,13 +2,15 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// With --repack the graphs that follow are known before a run starts. So everything that
-// can be refused is refused then: strategies, numbers of ranks, and bytes that do not fit.
-// Arenas are taken once, large enough for all graphs and for the switches between them.
+// With --repack the later graphs are known before a run starts. So everything
+// is checked at the start: strategies, numbers of ranks, and bytes. Arenas are
+// allocated once, large enough for all graphs and for the switches between
+// them.
 //
-// With --rebalance the cuts that follow are not known. An arena then has addresses for any
-// cut, and takes memory for the present one. Every move asks first if the memory that it
-// needs is free. With --rank-memory an arena has that memory from the start.
+// With --rebalance the later cuts are not known. An arena then has addresses
+// for any cut, and memory for the present one. Every move first checks if the
+// memory that it needs is free. With --rank-memory an arena has that memory
+// from the start.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,15 +22,16 @@
 
 namespace dyna {
 
-/// Returns what an entry of --repack asks for of a run whose strategy is `now`.
+/// Returns the strategy that an entry of --repack asks for, in a run whose
+/// strategy is `now`.
 StatusOr<NextStrategy> strategyOf(const Repack &repack, const Strategy &now,
                                   int layers);
 
-/// Sets how many ranks the run has, and the least bytes of the arena of each rank. They
-/// are enough for all entries of --repack. Sets what arenas reserve for --rebalance. The
-/// session's graphs and data are there. Fails with the entry if a run cannot go over to
-/// it, and if --rebalance has no stages. Does nothing without the two. Costs a
-/// sizing of regions and a plan of a switch for each entry.
+/// Sets the number of ranks of the run and the least bytes of each rank's
+/// arena, for all entries of --repack. Sets the addresses that arenas reserve
+/// for --rebalance. The session must have graphs and data. Fails with the entry
+/// that a run cannot go over to, and if --rebalance has no stages. Does nothing
+/// without the two flags. For each entry it sizes regions and plans a switch.
 Status sizeMoves(Session &session);
 
 } // namespace dyna

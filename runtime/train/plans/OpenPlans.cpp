@@ -1,4 +1,4 @@
-//===- OpenPlans.cpp - The source of plans that flags ask for -------------===//
+//===- OpenPlans.cpp - Opens the source of plans that flags ask for -------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

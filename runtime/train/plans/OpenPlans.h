@@ -1,4 +1,4 @@
-//===- OpenPlans.h - The source of plans that flags ask for -----*- C++ -*-===//
+//===- OpenPlans.h - Opens the source of plans that flags ask for ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -9,7 +9,8 @@
 
 namespace dyna {
 
-/// `session` must outlive it.
+/// Opens the source of plans for the flags of the session, which must outlive
+/// it.
 StatusOr<std::unique_ptr<PlanSource>> openPlanSource(const Session &session);
 
 } // namespace dyna

@@ -1,12 +1,12 @@
-//===- PlanAhead.h - Steps made ready while others run ----------*- C++ -*-===//
+//===- PlanAhead.h - Plans steps in threads while others run ----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reading, planning and proving a mini-batch needs none of the numbers of
-// training, so threads do it for the next steps while the device works on this
-// one. Mini-batches are read one after another, whatever thread comes first, and
-// planned side by side; steps come out in the order, and with the contents, that
-// they have without threads.
+// To read, plan and verify a mini-batch needs no results of training. So
+// threads do it for the next steps while the device works on this one. One
+// thread at a time reads the next mini-batch, in order. Several threads plan
+// side by side. Steps come out with the same order and contents as without
+// threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,32 +29,34 @@ namespace dyna {
 
 struct PlannedStep {
   int64_t step = 0;
-  MiniBatch batch;   ///< empty: the data is at its end
-  DataCursor begin;  ///< where its data begin
-  DataCursor cursor; ///< where the data goes on after this step
+  MiniBatch batch;   ///< empty at the end of the data
+  DataCursor begin;  ///< position of this step's data
+  DataCursor cursor; ///< position of the data after this step
   bool update = true;
   /// The plan, unless the batch is empty.
   std::optional<VerifiedStep> plan;
-  double planSeconds = 0;      ///< that planning and proof took, or the fetch
-  double predictedSeconds = 0; ///< of the step, by --costs; 0: by nobody
-  /// More of that, where this process has seen the whole plan.
+  double planSeconds = 0;      ///< to plan and verify, or to fetch the plan
+  double predictedSeconds = 0; ///< of the step, by --costs; 0: not predicted
+  /// Full prediction; set if this process has the programs of all ranks.
   std::optional<PlanReport> predicted;
 };
 
 class PlanAhead {
 public:
-  /// Gives steps without their plans. Called from one thread at a time, no more
-  /// often than there are steps, nor after a failure or the data's end.
+  /// Returns the next step without its plan. Called by one thread at a time, at
+  /// most `steps` times, and not after a failure or the end of the data.
   using Reader = std::function<StatusOr<PlannedStep>()>;
   /// Sets the plan of a step that was read. Called from several threads at once.
   using Maker = std::function<Status(PlannedStep &)>;
   struct Options {
-    /// Steps that wait or are being made, at most, besides the one that runs.
-    /// 0: each is made when it is asked for, in the caller's thread.
+    /// Largest number of steps that are waiting or being made, besides the one
+    /// that runs. With 0 each step is made in the caller's thread when it is
+    /// asked for.
     int64_t ahead = 0;
     int64_t threads = 1;
     int64_t steps = 0;
-    /// Called, if given, before threads are waited for: ends what they wait for.
+    /// Called, if given, before threads are joined. It must end whatever they
+    /// wait for.
     std::function<void()> stop = nullptr;
   };
 
@@ -62,17 +64,17 @@ public:
   /// Waits until the steps that are being made are ready, and drops them.
   ~PlanAhead();
 
-  /// The next step; a failure comes after all steps before it. Not to be
-  /// called more than `steps` times, nor after a failure.
+  /// Returns the next step. A failure comes after all steps before it. Called
+  /// at most `steps` times, and not after a failure.
   StatusOr<PlannedStep> next();
-  /// Whether `next` would not wait, now or within `patience`. Never, where steps
-  /// are made when they are asked for.
+  /// Returns true if `next` would not wait, now or within `patience`. Always
+  /// false if steps are made in the caller's thread.
   bool isReady(std::chrono::milliseconds patience = {});
-  /// Calls of `next` that found no step ready.
+  /// Returns the number of calls of `next` that found no step ready.
   int64_t waits() const { return waits_; }
 
 private:
-  /// Filled by a thread, taken by `next`.
+  /// Filled by a thread, emptied by `next`.
   struct Slot {
     std::optional<StatusOr<PlannedStep>> step;
   };
@@ -90,7 +92,8 @@ private:
   int64_t stepsRead_ = 0;
   bool isReading_ = false, isAtEnd_ = false, stopped_ = false;
   int64_t waits_ = 0;
-  std::vector<std::thread> threads_; ///< last, as they use the others
+  std::vector<std::thread>
+      threads_; ///< last, because they use the other members
 };
 
 } // namespace dyna

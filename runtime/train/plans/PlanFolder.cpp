@@ -1,4 +1,4 @@
-//===- PlanFolder.cpp - Plans of steps as files ---------------------------===//
+//===- PlanFolder.cpp - Writes and reads the plans of steps as files ------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +46,7 @@ struct Amount {
 
 void Amount::add(const plan::Phase &phase,
                  const std::vector<int64_t> &lengths) {
-  // Nothing is proven yet: any number may be there.
+  // Nothing is verified yet: any number may be there.
   auto at = [](const std::vector<int64_t> &list, int64_t place) {
     return place >= 0 && place < static_cast<int64_t>(list.size()) ? list[place]
                                                                    : -1;
@@ -81,7 +81,7 @@ public:
     Status status = read(path, step);
     if (status.isOk())
       return status;
-    // What cannot be read names itself.
+    // Errors of reading already name the file.
     std::string why = status.message();
     return Status(status.code(), why.find(path) == std::string::npos
                                      ? path + ": " + why
@@ -115,14 +115,14 @@ private:
               "gradients before: leave it out, or give plans of a run with it");
   }
 
-  /// How far segments are padded is the plan's own business: that no real token
-  /// looks there is proven.
+  /// Segments may be padded to any length. The verifier checks that no real
+  /// token attends to padding.
   static Status checkAmount(const Amount &got, const PlannedStep &step) {
     auto samples = static_cast<int64_t>(step.batch.samples.size());
     int64_t tokens = 0; // of --pad's, too
     for (int64_t length : step.batch.lengths())
       tokens += length;
-    // Plans with a sample twice and another one never are for the verifier.
+    // The verifier rejects plans that have one sample twice and lack another.
     if ((got.samples == samples || got.segments == samples) &&
         (got.tokens == tokens || (got.tokens > tokens && got.holdsSamples)))
       return Status::ok();

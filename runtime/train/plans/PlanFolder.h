@@ -1,8 +1,9 @@
-//===- PlanFolder.h - Plans of steps as files -------------------*- C++ -*-===//
+//===- PlanFolder.h - Writes and reads the plans of steps as files --------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What is read may have been changed by hand: it is proven as every plan is.
+// A plan that is read may have been edited by hand, so it is verified like
+// every other plan.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,13 +15,15 @@
 
 namespace dyna {
 
-/// Writes what another source gives, before it is used; makes the folder.
+/// Returns a source that writes each plan of `source` to a file before it is
+/// used. Makes the folder.
 StatusOr<std::unique_ptr<PlanSource>>
 dumpPlans(std::unique_ptr<PlanSource> source, const std::string &folder);
 
-/// Gives the plans of a folder. A step without a file, a file that is no plan or
-/// one of another model, strategy or mini-batch, and one that is refused fail by
-/// one line with the file's name. `session` must outlive it.
+/// Returns a source of the plans in a folder, each verified. A failure is one
+/// line with the file's name. It fails for missing files and for files without
+/// a plan. It also fails for plans of another model, strategy or mini-batch,
+/// and for refused plans. `session` must outlive it.
 std::unique_ptr<PlanSource> readPlans(const Session &session,
                                       const std::string &folder);
 

@@ -1,4 +1,4 @@
-//===- PlanMark.cpp - How planners and executors find each other ----------===//
+//===- PlanMark.cpp - Names the keys of a store of plans ------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -57,8 +57,8 @@ bool RunPlace::want(int64_t step, const DataCursor &begin) {
   auto [first, cursor] = *begins_.begin();
   if (isMarked_ && first <= mark_.step)
     return false;
-  // Of several threads the one of a later step may come first. Planners plan
-  // nothing before the mark, so it has to begin where the run does.
+  // The thread of a later step may come first. Planners plan nothing before the
+  // mark, so it has to begin at the first step of the run.
   if (!isMarked_ && first > first_)
     return false;
   mark_.step = first;
@@ -66,7 +66,8 @@ bool RunPlace::want(int64_t step, const DataCursor &begin) {
   return isMarked_ = true;
 }
 
-/// What changes no plan: how many processes, how far, for how long.
+/// Returns false for flags that change no plan: numbers of steps, of threads
+/// and of seconds.
 static bool mattersToPlans(const std::string &flag) {
   for (const char *name : {"steps", "plan-ahead", "plan-threads", "timeout",
                            "held-out-tokens", "evaluate-every", "strategy"})

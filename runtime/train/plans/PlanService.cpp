@@ -1,4 +1,4 @@
-//===- PlanService.cpp - A process that only plans ------------------------===//
+//===- PlanService.cpp - Plans the steps of other processes ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

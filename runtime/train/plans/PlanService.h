@@ -1,4 +1,4 @@
-//===- PlanService.h - A process that only plans ----------------*- C++ -*-===//
+//===- PlanService.h - Plans the steps of other processes -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -11,14 +11,14 @@
 namespace dyna {
 
 struct PlanServiceResult {
-  int64_t plans = 0; ///< that were put
-  int stoppedBy = 0; ///< a signal's number; 0: by none
+  int64_t plans = 0; ///< plans that were put into the store
+  int stoppedBy = 0; ///< number of a signal; 0: none
 };
 
-/// Planner I of N: puts the plans of steps I, I + N, ... as far ahead of the
-/// executors as --plan-ahead says, wherever in the run they stand. Ends with the
-/// last step, the end of the data, the executors' run, or a signal; fails where
-/// executors say nothing for --timeout seconds.
+/// Runs planner I of N. It puts the plans of steps I, I + N, ... into the
+/// store. It stays at most --plan-ahead steps ahead of the executors, wherever
+/// they are. Ends with the last step, the end of the data, the executors' run,
+/// or a signal. Fails if executors are silent for --timeout seconds.
 StatusOr<PlanServiceResult> servePlans(const Session &session, Store &store,
                                        const PlannerNumber &number);
 

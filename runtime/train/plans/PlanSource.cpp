@@ -1,4 +1,4 @@
-//===- PlanSource.cpp - Where the plans of a run come from ----------------===//
+//===- PlanSource.cpp - Gives every step its plan -------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

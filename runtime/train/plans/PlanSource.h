@@ -1,4 +1,4 @@
-//===- PlanSource.h - Where the plans of a run come from --------*- C++ -*-===//
+//===- PlanSource.h - Gives every step its plan -----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -10,27 +10,28 @@
 
 namespace dyna {
 
-/// Gives every training step its plan, proven for the step's mini-batch.
+/// Gives every training step its plan, verified for the step's mini-batch.
 class PlanSource {
 public:
   virtual ~PlanSource() = default;
-  /// Before any plan: of all steps that will be asked for, in whatever order, the
-  /// first.
+  /// Sets the first of all steps that will be asked for, in any order. Called
+  /// before any plan.
   virtual void startAt(int64_t step) {}
-  /// Sets the plan of a step that was read (its number, mini-batch and whether it
-  /// updates) and what it is predicted to take. Called from several threads at
-  /// once.
+  /// Sets the plan of a step that was read, and its predicted seconds. The step
+  /// has its number, its mini-batch and whether it updates. Called by several
+  /// threads at once.
   virtual Status plan(PlannedStep &step) = 0;
-  /// No plan is wanted any more: whoever waits for one fails soon.
+  /// Tells that no plan is wanted any more. Threads that wait for one fail
+  /// soon.
   virtual void stop() {}
 };
 
-/// Makes them in this process, from the mini-batch alone. `session` must outlive
-/// it.
+/// Returns a source that plans in this process, from the mini-batch alone.
+/// `session` must outlive it.
 std::unique_ptr<PlanSource> planHere(const Session &session);
 
-/// Verifies the plan of a step, sets it and predicts its seconds. With `mustUpdate` a
-/// plan that leaves its gradients is refused.
+/// Verifies the plan of a step, sets it and predicts its seconds. With
+/// `mustUpdate`, refuses a plan that does not apply its gradients.
 Status takeStep(const Session &session, plan::StepPlan plan, bool mustUpdate,
                 PlannedStep &step);
 

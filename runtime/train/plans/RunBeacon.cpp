@@ -1,4 +1,4 @@
-//===- RunBeacon.cpp - Tells planners of a run ----------------------------===//
+//===- RunBeacon.cpp - Announces a run to planners ------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

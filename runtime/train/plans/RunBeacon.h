@@ -1,10 +1,11 @@
-//===- RunBeacon.h - Tells planners of a run --------------------*- C++ -*-===//
+//===- RunBeacon.h - Announces a run to planners ----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs whose plans are alike share a server and the beginning of their keys. Each
-// takes a slot of those and repeats its mark there every few seconds, also in long
-// steps: a run that was killed loses its slot, and its planners look for another.
+// Runs with the same plans share a server and the prefix of their keys. Each
+// run takes a slot of that prefix and repeats its mark there every few seconds,
+// also during long steps. A run that was killed loses its slot, and its
+// planners look for another run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,12 +29,13 @@ public:
       : store_(store), prefix_(std::move(prefix)) {}
   ~RunBeacon();
 
-  /// Puts the mark of a run that stands there, and repeats it from then on. Fails
-  /// if the store does, or if kMostRuns other runs have the slots.
+  /// Puts the mark of a run, and repeats it from then on. Fails if the store
+  /// does, or if kMostRuns other runs have the slots.
   Status say(const PlanMark &mark);
-  /// Puts it once more if the store was lost since, and may have forgotten it.
+  /// Puts the mark once more if the connection to the store was lost, because
+  /// the store may have lost it.
   Status sayAfterLoss();
-  /// Says that the run is over: its planners end, the slot is free.
+  /// Announces that the run is over. Its planners end, and the slot is free.
   void end();
 
 private:
@@ -43,7 +45,7 @@ private:
 
   Store &store_;
   const std::string prefix_;
-  std::mutex mutex_; ///< of all that follows
+  std::mutex mutex_; ///< guards the members below
   PlanMark mark_;
   bool isSaid_ = false, isStopped_ = false;
   int slot_ = 0;

@@ -1,4 +1,4 @@
-//===- StoredPlans.cpp - Plans that processes share -----------------------===//
+//===- StoredPlans.cpp - Shares plans between processes through a store ---===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -138,7 +138,7 @@ private:
     return Fetched::All;
   }
 
-  /// Proves what was fetched and removes it from the store.
+  /// Verifies a fetched plan and removes it from the store.
   Status take(PlannedStep &step, plan::StepPlan whole) {
     DYNA_RETURN_IF_ERROR(ofStored(step, prove(std::move(whole), step)));
     for (int rank : ranks_)
@@ -147,7 +147,8 @@ private:
     return Status::ok();
   }
 
-  /// Of a rank that is not there, the proof says so.
+  /// Adds the program of a rank. If one is missing, verification fails and
+  /// names it.
   static void addRank(plan::StepPlan &whole, plan::StepPlan part, int rank) {
     const int count = std::min(whole.phaseCount(), part.phaseCount());
     for (int k = 0; k < count; ++k) {
@@ -157,7 +158,7 @@ private:
     }
   }
 
-  /// For the ranks of this process.
+  /// Verifies the parts of the ranks of this process.
   Status prove(plan::StepPlan parts, PlannedStep &step) const {
     DYNA_ASSIGN_OR_RETURN(step.plan,
                           session_.planner->verifyRanks(
@@ -185,7 +186,7 @@ private:
     if (own > 0)
       return own;
     DYNA_ASSIGN_OR_RETURN(auto waiting, store_->find(plannersKey(prefix_)));
-    // Those that join say so before they wait no more.
+    // Planners register with a run before they leave the waiting list.
     return waiting ? countOf(*waiting) : countOwnPlanners();
   }
 

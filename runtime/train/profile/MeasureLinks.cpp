@@ -1,4 +1,4 @@
-//===- MeasureLinks.cpp - What goes between ranks takes -------------------===//
+//===- MeasureLinks.cpp - Measures link latency and bandwidth -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,11 +1,11 @@
-//===- MeasureLinks.h - What goes between ranks takes -----------*- C++ -*-===//
+//===- MeasureLinks.h - Measures link latency and bandwidth -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The part of --profile that is about links. On one node, sums over all ranks of
-// one number and of many are timed, as ranks share what moves their bytes. Where
-// ranks are on several nodes, messages go back and forth between rank 0 and one
-// rank of its own node, and one of another.
+// Measures the links for --profile. On one node it times sums over all ranks,
+// of one number and of many, because all ranks share the memory that moves
+// their bytes. On several nodes it times messages between rank 0 and one rank
+// of its own node, and one rank of another node.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,22 +21,24 @@
 
 namespace dyna {
 
-/// Of each rank something that ranks of one machine have in common and others do
-/// not. All processes ask together.
+/// Returns a number for each rank that only ranks of the same machine share.
+/// All processes call it together.
 StatusOr<std::vector<uint64_t>> findHosts(RankTeam &ranks);
 
-/// Ranks of each node, where they lie on nodes in rows of as many (the last may
-/// have fewer); 0: they do not, or there is one node.
+/// Returns the ranks of each node, if consecutive ranks fill nodes of equal
+/// size (the last may be smaller). Returns 0 if they do not, or if there is one
+/// node.
 int ranksPerNode(const std::vector<uint64_t> &hosts);
 
 struct MeasuredLinks {
-  std::optional<cost::Cluster> cluster; ///< none of one rank
-  std::string note;                     ///< what was measured, and what was not
+  std::optional<cost::Cluster> cluster; ///< empty if there is one rank
+  std::string note; ///< which links were measured, and which were not
 };
 
-/// What cannot be measured here stays as `before` has it, else as it is described
-/// for 'host'. Measured by the process of rank 0 alone, others get anything; all
-/// ask together. Some milliseconds for each link.
+/// Measures the links. A link that cannot be measured here keeps its value of
+/// `before`, or else that of the described cluster 'host'. Only the process of
+/// rank 0 gets the result, but all must call it together. Takes some
+/// milliseconds for each link.
 StatusOr<MeasuredLinks> measureLinks(RankTeam &ranks,
                                      const std::vector<uint64_t> &hosts,
                                      const cost::Cluster &before);

@@ -1,4 +1,4 @@
-//===- Profile.cpp - Measuring what layer functions take -*- C++ -*-===//
+//===- Profile.cpp - Measures the times of layer functions ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -35,16 +35,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using plan::Instruction;
 
-/// More add little.
+/// Further passes hardly improve the result.
 constexpr int mostPasses = 9;
-/// Micro-batches off the grid, and samples in slices that are not of it.
+/// Micro-batches off the grid, and samples in slices off the grid.
 constexpr int heldOutShapes = 24, heldOutSliced = 8;
-/// Of the time, for the first pass over the grid at most: the others take what is
-/// left.
+/// Largest share of the time for the first pass over the grid. The others share
+/// the rest.
 constexpr double firstShare = 0.8;
 
-/// What is run of a shape: the directions whose times count. A function is the same
-/// one in all passes.
+/// One run of a shape: the directions whose times count. A function is the same
+/// in all passes.
 struct Pass {
   plan::Recompute recompute;
   bool splitBackward;
@@ -81,7 +81,7 @@ private:
   double elapsed() const {
     return std::chrono::duration<double>(Clock::now() - begin_).count();
   }
-  /// Whether the time is up, or a signal came; all processes alike.
+  /// Returns true on all processes if the time is over or a signal arrived.
   StatusOr<bool> isOver(double share);
   StatusOr<plan::Plan> planShape(const ProfileShape &shape,
                                  const MiniBatch &batch,
@@ -214,7 +214,8 @@ Status Profiler::runStep(const VerifiedStep &step, const MiniBatch &batch,
   const double begin = elapsed();
   DYNA_RETURN_IF_ERROR(ranks_.run(step, batch, scalars_, result));
   const double took = elapsed() - begin;
-  // What the longest rank is not in its instructions.
+  // Time of the longest rank inside of its instructions; the rest of the step
+  // is around them.
   double inside = 0;
   for (const auto &trace : session_.traces)
     if (const auto &slices = trace->slices(); !slices.empty()) {
@@ -238,7 +239,7 @@ StatusOr<plan::Plan> Profiler::planShape(const ProfileShape &shape,
   options.recompute = {pass.recompute};
   options.splitBackward = pass.splitBackward;
   options.update = false;
-  // Those that follow sizes alone leave the micro-batch whole.
+  // Batching by size alone keeps the micro-batch whole.
   options.batching = Batching::Tokens;
   options.maxTokensPerMicroBatch = shape.tokens();
   options.longestSample = 0;
@@ -253,11 +254,12 @@ StatusOr<plan::Plan> Profiler::planShape(const ProfileShape &shape,
 Status Profiler::runShape(const ProfileShape &shape, Measurements &into) {
   MiniBatch batch = makeBatch(shape);
   for (const Pass &pass : allPasses) {
-    // What a loss with few targets takes, the first pass tells.
+    // The first pass suffices for the loss with few targets.
     if (shape.targetShare < 100 && pass.recompute != plan::RECOMPUTE_NONE)
       continue;
     StatusOr<plan::Plan> plan = planShape(shape, batch, pass);
-    // Random slices may take more than those that were tried (longestSliced).
+    // Random slices may need more memory than those that were tried
+    // (longestSliced).
     if (!shape.slices.empty() &&
         plan.status().code() == StatusCode::ResourceExhausted)
       return Status::ok();
@@ -480,7 +482,7 @@ StatusOr<Model> thinModel(const Model &model, int most) {
 
 Status profile(const dyna_program &program, const Model &model,
                TrainOptions options, int &stoppedBy) {
-  // What openSession asks for; no sample is read.
+  // Options that openSession needs; no sample is read.
   options.data = {"synthetic:equal=64:documents=1"};
   options.planAhead = 0;
   options.splitBackward = true; // the plan that needs most memory

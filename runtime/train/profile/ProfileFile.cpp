@@ -1,4 +1,4 @@
-//===- ProfileFile.cpp - What a profile writes -*- C++ -*-===//
+//===- ProfileFile.cpp - Writes measured times to a file of costs ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -23,15 +23,16 @@
 namespace dyna {
 namespace {
 
-/// What the device of one rank reaches. `like`: what is described of its kind,
-/// whose proportions hold for what was not measured.
+/// Returns the rates that the device of one rank reaches. `like` is the
+/// description of its kind, whose proportions are used for types that were not
+/// measured.
 cost::Device deviceOf(const Model &thin, const cost::Table &measured,
                       double flopRate, const cost::Device &like,
                       const std::string &name) {
   const cost::Device host = CostTable::host().device();
   cost::Device device = like;
   device.set_name(name);
-  // Rates that were measured are those that are reached.
+  // Measured rates are already those that are reached.
   device.clear_flops_reach();
   device.clear_bytes_reach();
   device.clear_memory_bytes(); // one that is like it may have more or less
@@ -39,7 +40,7 @@ cost::Device deviceOf(const Model &thin, const cost::Table &measured,
   double known = type == plan::F64    ? device.f64_flops()
                  : type == plan::BF16 ? device.bf16_flops()
                                       : device.f32_flops();
-  // Of other types nothing is known here, but their places.
+  // Other types were not measured, so their proportions are kept.
   double factor = flopRate > 0 ? flopRate / known : 1;
   device.set_f64_flops(std::max(1.0, device.f64_flops() * factor));
   device.set_f32_flops(std::max(1.0, device.f32_flops() * factor));
@@ -105,8 +106,9 @@ std::vector<std::string> commentsOf(const Session &session,
   return comments;
 }
 
-/// Of one rank, where no file says any: those described for devices like this one.
-/// Empty for the host: they are what a file without links means.
+/// Takes the links of the described device if a single rank measured none and
+/// the file has none. Empty for the host, whose links are the default of files
+/// without any.
 std::string describeLinks(const CostTable &like, cost::Table &measured,
                           const cost::Table &before) {
   const std::string &name = like.device().name();

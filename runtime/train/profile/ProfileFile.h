@@ -1,9 +1,9 @@
-//===- ProfileFile.h - What a profile writes -*- C++ -*-===//
+//===- ProfileFile.h - Writes measured times to a file of costs -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Measured times become a file of costs, beside what stands in it already, and
-// lines for people that say how good they are.
+// Merges measured times into the costs of the file, and writes lines for people
+// that say how exact they are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,31 +21,32 @@ namespace dyna {
 struct MeasuredLinks;
 struct Session;
 
-/// What was measured.
+/// Results of a profile.
 struct Profiled {
   Measurements grid;
-  Measurements heldOut; ///< off it
+  Measurements heldOut; ///< shapes off the grid
   ProfilePasses passes;
   double flopRate = 0;         ///< flops per second of the fastest call
-  std::vector<double> between; ///< seconds from one instruction to the next
-  std::vector<double> around;  ///< of a step's seconds those in no instruction
+  std::vector<double> between; ///< seconds between two consecutive instructions
+  std::vector<double> around; ///< seconds of a step outside of all instructions
   /// Says which samples in slices do not fit the memory; empty: all do.
   std::string unfitSlices;
 };
 
-/// The costs that stand in the file already.
+/// The costs of an existing file.
 struct CostsBefore {
   cost::Table table;
   std::vector<std::string> comments;
 };
 
-/// Fails where the file could not be written, or has no costs of this model in its
-/// compute type.
+/// Reads the existing costs. Fails if the file cannot be written, or has no
+/// costs of this model in its compute type.
 StatusOr<CostsBefore> readCostsBefore(const std::string &path,
                                       const Model &model);
 
-/// Writes --profile's file: entries of other tensor degrees stay in it. Says what
-/// is in it, and how far its functions are from what was measured off the grid.
+/// Writes --profile's file. Entries of other tensor degrees stay in it. Tells
+/// what was measured, and how much its predictions differ from the measurements
+/// off the grid.
 Status writeProfile(const Session &session, const Profiled &profiled,
                     const MeasuredLinks &links, const CostsBefore &before);
 

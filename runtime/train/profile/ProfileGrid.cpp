@@ -1,4 +1,4 @@
-//===- ProfileGrid.cpp - What is measured, and what it comes to -*- C++ -*-===//
+//===- ProfileGrid.cpp - Chooses what to measure, and summarises times ----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,10 +1,10 @@
-//===- ProfileGrid.h - What is measured, and what it comes to -*- C++ -*-===//
+//===- ProfileGrid.h - Chooses what to measure, and summarises times ------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The part of --profile without ranks and clocks: on which micro-batches layer
-// functions are timed, in which order and how often, and how single times become
-// a table of costs.
+// The part of --profile without ranks and clocks. It chooses the micro-batches
+// on which layer functions are timed, their order and their repeats. It also
+// turns single times into a table of costs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,15 +25,17 @@ namespace dyna {
 /// A micro-batch, or the token slices of one sample.
 struct ProfileShape {
   std::vector<int64_t> lengths; ///< of its samples
-  /// Of a sample's tokens those in the loss, in per cent.
+  /// Tokens of a sample that are in the loss, in per cent.
   int targetShare = 100;
-  /// Off the grid: times are compared with the table, and are no part of it.
+  /// Off the grid: its times are compared with the table and are not entered
+  /// into it.
   bool isHeldOut = false;
-  /// Tokens of the slices in which its one sample runs, in order; empty: it runs whole.
+  /// Tokens of the slices of its only sample, in order; empty: the sample runs
+  /// whole.
   std::vector<int64_t> slices = {};
 
   int64_t tokens() const;
-  /// Of all samples, as `targetsOf` counts them.
+  /// Returns the targets of all samples, as counted by `targetsOf`.
   int64_t targets() const;
   int64_t targetsOf(int64_t length) const {
     return (length * targetShare + 99) / 100;
@@ -50,65 +52,72 @@ struct ProfileShape {
 std::vector<ProfileShape> profileGrid(int64_t mostTokens, int64_t positions);
 constexpr int64_t shortestProfiled = 8;
 
-/// Samples in slices, so that functions are timed with earlier tokens: one as long as can
-/// be, one a fourth as long, and so on, but none shorter than `shortestSliced`. Between two
-/// powers of two of earlier tokens, there are slices of 1, 8, 32, 128, ... tokens as room
-/// permits, and one of what is left. So a sample has slices of all sizes at all contexts,
-/// and costs about as much time as a whole one. By ascending tokens.
+/// Returns samples in slices, so that functions are timed with earlier tokens.
+/// The first sample is as long as possible. Each further one is a fourth as
+/// long, but none is shorter than `shortestSliced`. Between two powers of two
+/// of earlier tokens, there are slices of 1, 8, 32, 128, ... tokens as room
+/// permits. The rest is one more slice. So a sample has slices of all sizes at
+/// all contexts, and takes about as much time as a whole one. By ascending
+/// tokens.
 std::vector<ProfileShape> contextGrid(int64_t mostTokens, int64_t positions);
 constexpr int64_t shortestSliced = 32;
 
-/// Samples in slices of any lengths, evenly spread in the logarithm, as are the samples.
-/// None if samples are shorter than `shortestSliced`. The same for the same seed.
+/// Returns samples in slices of random lengths, evenly spread in the logarithm,
+/// as are the samples. Empty if samples are shorter than `shortestSliced`.
+/// Equal seeds give equal results.
 std::vector<ProfileShape> randomSlices(int count, int64_t mostTokens,
                                        int64_t positions, uint64_t seed);
 
-/// Micro-batches of samples of any lengths, evenly spread in the logarithm, as are
-/// their tokens. The same for the same seed.
+/// Returns micro-batches of samples of random lengths, evenly spread in the
+/// logarithm, as are their tokens. Equal seeds give equal results.
 std::vector<ProfileShape> randomShapes(int count, int64_t mostTokens,
                                        int64_t positions, uint64_t seed);
 
-/// At least one time.
+/// Returns the median of at least one time.
 double medianSeconds(std::vector<double> times);
 
-/// The time that repeats of one call gather about: the median of those more than
-/// half of them that lie closest together, of several such the shortest ones. As
-/// disturbances make calls longer, and not all alike, this drops them where a plain
-/// median, of many disturbed ones, would be one of these. At least one time.
+/// Returns the typical time of the repeats of one call: the median of the
+/// densest subset with more than half of them. Among equally dense subsets it
+/// takes the shortest times. Disturbances make calls longer by different
+/// amounts, so they fall outside of the subset. A plain median of many
+/// disturbed calls would be a disturbed one. Needs at least one time.
 double typicalSeconds(std::vector<double> times);
 
-/// One run of a function, by two clocks: that on the wall, and what its thread had
-/// of a core. Time that others of the machine took is in the first alone.
+/// Seconds of one call, by the wall clock and by the CPU time of its thread.
+/// Only the first contains time that other programs of the machine took.
 struct CallSeconds {
   double wall = 0;
-  double core =
-      -1; ///< -1: a device of its own did it, of which `wall` is the time
+  double core = -1; ///< -1: it ran on a device of its own, `wall` is its time
 };
 
-/// How much else the machine did.
+/// Disturbance of the measurements by other programs of the machine.
 struct MachineNoise {
-  /// Of the ranks' time, in which they had no core; -1: devices did all of it.
+  /// Share of the ranks' time in which they had no core; -1: all calls ran on
+  /// devices.
   double withheld = 0;
-  /// Of repeats of one call, the mean distance from its typical time, relative to
-  /// that; the mean over the calls that were repeated and are not short.
+  /// Mean relative distance of repeated calls from their typical time. It is
+  /// averaged over calls that were repeated and are not short.
   double spread = 0;
 
-  /// Beyond which predictions are not to be trusted.
+  /// Limit above which predictions are not reliable.
   static constexpr double most = 0.1;
   bool isTooMuch() const { return withheld > most || spread > most; }
-  /// "ranks had no core for 3 % of the time, repeats of a call differ by 2 %"
+  /// Formats the noise: "ranks had no core for 3 % of the time, repeats of a
+  /// call differ by 2 %".
   std::string describe() const;
 };
 
-/// Calls below it are of no weight in a step, and single misses of caches in them.
+/// Seconds below which a call has no weight in a step and is dominated by
+/// single cache misses.
 constexpr double shortCall = 1e-4;
 
 /// Times of calls, by function and load.
 class Measurements {
 public:
-  /// What counts is the time of the core, of which the median is typical. Where the
-  /// function waits for other ranks (`waits`), that is part of it: the wall's,
-  /// which other work disturbs far more: of that, `typicalSeconds`.
+  /// Adds the time of a call. Normally that is the CPU time, and its median is
+  /// typical. If the function waits for other ranks (`waits`), the wait belongs
+  /// to it, so the wall time is used. Other work disturbs wall time more, so
+  /// `typicalSeconds` is typical there.
   void add(const CostKey &function, const Load &load, CallSeconds seconds,
            bool waits);
   bool empty() const { return calls_.empty(); }
@@ -120,14 +129,14 @@ public:
   };
   /// Returns the typical times by function, then by load.
   std::vector<Typical> typical() const;
-  /// The same as a table's entries.
+  /// Returns the typical times as entries of a table.
   cost::Table table() const;
   MachineNoise noise() const;
 
 private:
-  double wall_ = 0, core_ = 0; ///< of calls that wait for nobody
+  double wall_ = 0, core_ = 0; ///< of calls that wait for no other rank
   bool isOfDevices_ = false;
-  /// Of the repeats of one call.
+  /// Times of the repeats of one call.
   struct Times {
     std::vector<double> seconds;
     bool onWall = false;
@@ -135,7 +144,7 @@ private:
       return onWall ? typicalSeconds(seconds) : medianSeconds(seconds);
     }
   };
-  /// By queries, pairs, targets and context.
+  /// Times by queries, pairs, targets and context.
   std::map<std::pair<CostKey, std::array<int64_t, 4>>, Times> calls_;
 };
 
@@ -144,18 +153,19 @@ struct ProfilePasses {
   size_t reached = 0; ///< shapes of the last pass, if it was cut short
 };
 
-/// How often a shape is run in a pass: small ones take little, and vary most; of
-/// those off the grid no neighbours average what caches do.
+/// Returns how often a shape runs in a pass. Small shapes are fast and vary
+/// most, so they run more often. Shapes off the grid run at least twice,
+/// because no neighbours average out cache effects.
 int repeatsOf(const ProfileShape &shape);
 
-/// The order of a pass: the first one's is that of the numbers; others begin
-/// elsewhere and jump, so that neither a disturbance of seconds nor what ran before
-/// is always the same shape's.
+/// Returns the order of shapes in a pass. The first pass is in the order of the
+/// numbers. Later passes start elsewhere and jump. So a disturbance of seconds,
+/// or a certain predecessor, does not always hit the same shape.
 std::vector<size_t> passOrder(size_t shapes, int pass);
 
-/// Runs every shape `passes` times, pass by pass, so that what disturbs the
-/// machine for a while spoils no point alone. Ends before a shape when `isOver`
-/// says so, but not before the first has run. Passes are counted from `firstPass`.
+/// Runs every shape `passes` times, pass by pass, so that a long disturbance
+/// does not spoil one point. Ends before a shape if `isOver` returns true, but
+/// not before the first. Passes are counted from `firstPass`.
 StatusOr<ProfilePasses>
 runProfile(const std::vector<ProfileShape> &shapes, int firstPass, int passes,
            const std::function<StatusOr<bool>()> &isOver,

@@ -1,4 +1,4 @@
-//===- Agreement.cpp - Processes of one job do the same -------------------===//
+//===- Agreement.cpp - Checks that processes of one job agree -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ StatusOr<int64_t> agreeOnLeast(HostExchange &host, int64_t own) {
 Status checkAgreement(HostExchange &host,
                       const std::vector<SharedFact> &facts) {
   const size_t ranks = static_cast<size_t>(host.ranks());
-  // What is compared first, so that the number of values is alike.
+  // Names are compared first, so that all ranks have equally many values.
   std::string names;
   std::vector<uint64_t> own;
   for (const SharedFact &fact : facts) {

@@ -1,11 +1,11 @@
-//===- Agreement.h - Processes of one job do the same -----------*- C++ -*-===//
+//===- Agreement.h - Checks that processes of one job agree -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A launcher starts processes that may be of other binaries, with other flags,
-// or find other data on their machines. Each would make its own plans, and the
-// job would train something else, or hang. So they compare, before anything
-// runs, what must be alike.
+// A launcher may start processes of other binaries, with other flags, or with
+// other data on their machines. Each would make its own plans, and the job
+// would train a different model or hang. So processes compare what must be
+// equal before anything runs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,11 +24,11 @@ struct SharedFact {
   std::string value;
 };
 
-/// Fails on every rank if a fact has not the same value on all of them, and
-/// says which. All ranks call it, with facts of the same names in one order.
+/// Fails on every rank if a fact differs between ranks, and names the fact. All
+/// ranks call it, with facts of the same names in one order.
 Status checkAgreement(HostExchange &host, const std::vector<SharedFact> &facts);
 
-/// The smallest number that any rank says. All ranks call it.
+/// Returns the smallest number that any rank gives. All ranks call it.
 StatusOr<int64_t> agreeOnLeast(HostExchange &host, int64_t own);
 
 } // namespace dyna

@@ -1,4 +1,4 @@
-//===- Checkpointing.cpp - Saving, loading and resuming runs --------------===//
+//===- Checkpointing.cpp - Saves, loads and resumes runs ------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +49,7 @@ std::vector<ParameterSlot> parameterSlots(const Model &model) {
   return slots;
 }
 
-/// Where the rows of an imported part go.
+/// Returns a function that writes imported rows to a part of a parameter.
 TakeRows writeTo(RankTeam &ranks, ParameterPart part) {
   return [&ranks, part](size_t slot, int64_t begin, int64_t end,
                         const void *rows) {
@@ -60,10 +60,10 @@ TakeRows writeTo(RankTeam &ranks, ParameterPart part) {
   };
 }
 
-/// The tensors of a checkpoint one after another, in the order of its files,
-/// which is the same on all processes: each hands over its rows, and that of
-/// rank 0 writes what comes in. Nothing is ever there as a whole but a tensor
-/// that is joined or transposed.
+/// Gives the tensors of a checkpoint one after another, in the order of its
+/// files, which is the same on all processes. Each process sends its rows, and
+/// that of rank 0 writes them. No tensor is ever in memory as a whole, except
+/// one that is joined or transposed.
 class TensorStream {
 public:
   TensorStream(RankTeam &ranks) : ranks_(ranks) {}
@@ -103,8 +103,8 @@ public:
     return Status::ok();
   }
 
-  /// What nobody asked for, be it that another process writes or that writing
-  /// has failed: the others wait for these rows.
+  /// Sends the rows that were not asked for, because another process writes or
+  /// because writing has failed. The other processes wait for these rows.
   Status giveRest() {
     while (next_ < order_.size())
       DYNA_RETURN_IF_ERROR(
@@ -350,9 +350,8 @@ StatusOr<RunState> RunState::fromJson(const std::string &text) {
   return state;
 }
 
-/// Of what is computed: how much memory functions work in, and which tables of
-/// micro-batches they ask for, is another matter,
-/// and differs between targets.
+/// Leaves out the memory that functions work in and the tables of micro-batches
+/// that they need. These differ between targets and do not change results.
 std::string modelHashText(const Model &model) {
   plan::Manifest computed = model.manifest();
   computed.clear_batch_tables();
@@ -368,7 +367,7 @@ std::string modelHashText(const Model &model) {
 }
 
 std::vector<int64_t> checkpointBytes(const Model &model, int64_t shardBytes) {
-  // Each is a file that is open while room is proved.
+  // Each shard is a file that is open while free space is checked.
   constexpr int64_t mostShards = 16;
   constexpr int64_t headerBytes = 1 << 14, entryBytes = 512;
   int64_t header = headerBytes + entryBytes * model.parameters();
@@ -404,8 +403,8 @@ int64_t checkpointBufferBytes(const Model &model) {
       if (!tensor.isPlain())
         whole = std::max(whole, bytes);
     }
-  // Rows as they are stored, turned, and on their way from or to a rank; of a
-  // file that is read, the pages that they come from.
+  // Four buffers of rows: as stored, transposed, and on the way from or to a
+  // rank. The fourth is for the pages of a file that is read.
   return whole + 4 * rows;
 }
 
@@ -494,7 +493,8 @@ std::vector<std::string> loadingNotes(const Checkpoint &checkpoint,
   return notes;
 }
 
-/// Of elements whose exponents are the bits of `Word` in the mask.
+/// Returns true if no element has all exponent bits set. `exponents` is their
+/// mask in a `Word`.
 template <typename Word, Word exponents>
 static bool areFinite(const void *values, int64_t count) {
   const auto *at = static_cast<const unsigned char *>(values);

@@ -1,4 +1,4 @@
-//===- Checkpointing.h - Saving, loading and resuming runs ------*- C++ -*-===//
+//===- Checkpointing.h - Saves, loads and resumes runs ----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -37,8 +37,8 @@ struct RunState {
   std::string modelHash;
   DataCursor cursor;
   int64_t skipped = 0; ///< steps that were not finite; part of `step`
-  std::string heldOut; ///< fingerprint of what is held out; empty: nothing
-  std::string costs;   ///< fingerprint of those of --costs; empty: none
+  std::string heldOut; ///< fingerprint of held-out data; empty: none
+  std::string costs;   ///< fingerprint of --costs; empty: none
   int64_t version = 0; ///< times that the graphs were replaced
   PrunedSoFar pruned;
   std::vector<std::string> arguments;
@@ -47,50 +47,52 @@ struct RunState {
   static StatusOr<RunState> fromJson(const std::string &text);
 };
 
-/// Of what a saved run depends on, whatever device it runs on.
+/// Returns a text of everything that a saved run depends on, independent of the
+/// device.
 std::string modelHashText(const Model &model);
 
-/// Bytes of the files of a checkpoint, or a little more. Many shards of a model count as
-/// a few files of as many bytes.
+/// Returns an upper bound of the bytes of each file of a checkpoint. Many
+/// shards of a model are counted as a few files with the same sum.
 std::vector<int64_t> checkpointBytes(const Model &model, int64_t shardBytes);
 
-/// Memory that saving or loading takes for a while, beside the arena: a few
-/// pieces of tensors, and the largest that is stored otherwise than it is kept.
+/// Returns the bytes of buffers for saving or loading, beside the arena. They
+/// hold a few pieces of tensors, and the largest tensor that is stored in
+/// another form than in the arena.
 int64_t checkpointBufferBytes(const Model &model);
 
-/// Writes a checkpoint of everything that the ranks have; without a store, this
-/// process only hands over its part.
-/// `shardBytes` is as in CheckpointContents.
-/// `endToken`: that of every document, where it is known.
+/// Writes a checkpoint of everything that the ranks have. Without a store, this
+/// process only hands over its part. `shardBytes` is as in CheckpointContents.
+/// `endToken` is the token that ends every document, if known.
 Status saveRun(CheckpointStore *store, RankTeam &ranks, const RunState &state,
                int64_t shardBytes, std::optional<int32_t> endToken);
 
-/// What the configuration beside the checkpoint says otherwise than that of
-/// this program: "n_head is 6 there and 5 here". Fields that say how a model
-/// computes, where both have them; the tensors alone may fit both. Empty: the
-/// same, or not known.
+/// Returns the differences between the checkpoint's configuration and that of
+/// this program, such as "n_head is 6 there and 5 here". Compares fields that
+/// change how a model computes, if both have them, because the tensors may fit
+/// both. Empty if there are none or if they are not known.
 std::string otherConfig(const Checkpoint &checkpoint, const Model &model);
 
-/// What the user should know about the checkpoint: what was passed over when it
-/// was found, and whether its parameters are rounded to those of this model.
+/// Returns warnings about the checkpoint for the user. They concern what was
+/// ignored when it was found, another configuration, and parameters that are
+/// rounded to this model's type.
 std::vector<std::string> loadingNotes(const Checkpoint &checkpoint,
                                       const Model &model);
 
-/// Fills the masters from the checkpoint's model. A checkpoint of another model
-/// is an error that names the first tensor that differs. `notFinite`: the first
-/// parameter with a value that is NaN or infinite, else empty.
+/// Fills the masters from the checkpoint's model. If the checkpoint is of
+/// another model, the error names the first tensor that differs. `notFinite`
+/// becomes the first parameter with a NaN or infinite value, or empty.
 Status loadModel(const Checkpoint &checkpoint, RankTeam &ranks,
                  std::string &notFinite);
 
-/// What the user should know about it.
+/// Returns the warning for the user about values that are not finite.
 std::string notFiniteWarning(const Checkpoint &checkpoint,
                              const std::string &notFinite);
 
-/// Fills the optimizer state too.
+/// Fills the optimizer state from the checkpoint. Fails if it has none.
 Status loadOptimizer(const Checkpoint &checkpoint, RankTeam &ranks);
 
-/// Fills the masks of a run that prunes. A checkpoint without any leaves all weights
-/// alive. Fails if other parameters have masks there than here.
+/// Fills the masks of a run that prunes. Without masks in the checkpoint, all
+/// weights are alive. Fails if other parameters have masks there than here.
 Status loadMasks(const Checkpoint &checkpoint, RankTeam &ranks);
 
 } // namespace dyna

@@ -98,8 +98,8 @@ StatusOr<std::string> timeAlgorithms(Device &device,
   return text;
 }
 
-/// What a device loads: the program's kernels, if it has any, and those written by
-/// hand.
+/// Returns the code that a device loads: the program's kernels, if any, and the
+/// hand-written ones.
 std::vector<const dyna_device_code *> codesOf(const dyna_program &program) {
   std::vector<const dyna_device_code *> codes = {&dyna_cuda_kernels};
   if (program.device_code)
@@ -115,7 +115,7 @@ int64_t oldestDriver(const dyna_program &program) {
   return oldest;
 }
 
-/// Whether a device with `driver` runs the program.
+/// Describes if a device with `driver` runs the program, and why not.
 const char *verdict(const cuda::Driver &driver, const dyna_program &program,
                     int capability) {
   for (const dyna_device_code *code : codesOf(program)) {

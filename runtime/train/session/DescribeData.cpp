@@ -1,4 +1,4 @@
-//===- DescribeData.cpp - What a run is given, for people -----------------===//
+//===- DescribeData.cpp - Describes the data of a run for people ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -111,7 +111,7 @@ std::vector<std::string> describeData(const Session &session) {
   return lines;
 }
 
-/// Of the data to train on.
+/// Returns the number of training samples whose lengths are in the range.
 static int64_t samplesOf(const LengthRange &range,
                          const SampleStatistics &data) {
   int64_t samples = 0;

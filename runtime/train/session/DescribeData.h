@@ -1,4 +1,4 @@
-//===- DescribeData.h - What a run is given, for people ---------*- C++ -*-===//
+//===- DescribeData.h - Describes the data of a run for people --*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -9,26 +9,28 @@
 
 namespace dyna {
 
-/// The data by name, with documents and tokens: in the table of every result.
+/// Returns the name of the data, with documents and tokens, for the table of
+/// results.
 std::string nameData(const Session &session);
 
-/// How many documents were longer than samples may be, what became of them, and
-/// the longest of them by its name; empty: none was.
+/// Describes the documents that were longer than samples may be: their number,
+/// their treatment, and the name of the longest. Empty if there are none.
 std::string describeLongDocuments(const Session &session);
 
-/// Documents, tokens, lengths of samples, samples of a step; a line each for
-/// the data, and for what is held out.
+/// Describes documents, tokens, lengths of samples, and samples of a step. One
+/// line for the data, and one for the held-out data.
 std::vector<std::string> describeData(const Session &session);
 
-/// Of --ranges: each with its strategy and how many samples there are; none where
-/// there is one strategy.
+/// Describes --ranges: each range with its strategy and number of samples.
+/// Empty without ranges.
 std::vector<std::string> describeRanges(const Session &session);
 
-/// Documents that became shorter samples, or none: one note for each reason.
+/// Returns a note for each reason for which documents became shorter samples,
+/// or none.
 std::vector<std::string> lengthNotes(const Session &session);
 
-/// What the run does not train on, or reads otherwise than was meant: said in
-/// any case.
+/// Returns warnings about data that the run does not train on, or reads in an
+/// unexpected form. They are always shown.
 std::vector<std::string> dataNotes(const Session &session);
 
 } // namespace dyna

@@ -1,4 +1,4 @@
-//===- Devices.cpp - What the ranks of a run work on ----------------------===//
+//===- Devices.cpp - Opens the devices of a run ---------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,11 +1,11 @@
-//===- Devices.h - What the ranks of a run work on --------------*- C++ -*-===//
+//===- Devices.h - Opens the devices of a run -------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The one place that knows kinds of devices: everything else of a run knows
-// runtime/device/Device.h alone. A program is linked with one of the libraries
-// that define `dyna_device_kind` (HostDevices.cpp, CudaDevices.cpp), that of what
-// its layers were compiled for, and so with nothing that others need.
+// The only part of a run that knows kinds of devices; all others use
+// runtime/device/Device.h alone. Libraries define `dyna_device_kind`
+// (HostDevices.cpp, CudaDevices.cpp). A program is linked with the library of
+// the device that its layers were compiled for, and with nothing of the others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,41 +23,42 @@
 namespace dyna {
 
 struct DeviceKind {
-  /// What code it runs, as a manifest says it: "cpu".
+  /// Name of the device code that it runs, as in a manifest: "cpu".
   const char *target;
-  /// The described device (runtime/cost) that stands for one that none is like.
+  /// Name of the fallback cost description (runtime/cost) for unknown devices
+  /// of this kind.
   const char *described;
-  /// Whether devices have memory of their own, beside the host's.
+  /// True if devices have their own memory, apart from the host's.
   bool hasOwnMemory;
-  /// Of a run; 0: any number.
+  /// Largest number of ranks of a run; 0: any number.
   int mostRanks;
-  /// InvalidArgument where the flags ask for what there is no such device for.
+  /// Returns InvalidArgument if a flag is not supported on this kind of device.
   Status (*checkFlags)(const Model &model, const TrainOptions &options);
-  /// The device of one rank, ready for the code of this variant; `threads` of the
-  /// host serve it, 0: one for every core.
+  /// Opens the device of one rank, for the code of this variant. `threads` host
+  /// threads serve it; 0: one for every core.
   StatusOr<std::unique_ptr<Device>> (*open)(const TrainOptions &options,
                                             const dyna_program &program,
                                             const dyna_variant &variant,
                                             int threads);
-  /// With --algorithms, between steps: times those of the products that a device
-  /// has had new, for later steps and runs; waits for it. Returns a line for
-  /// people; empty where there was nothing to time.
+  /// Called between steps with --algorithms. Times the matrix products that are
+  /// new to the device, for later steps and runs, and waits for it. Returns a
+  /// line for people; empty if nothing was timed.
   StatusOr<std::string> (*timeAlgorithms)(Device &device,
                                           Device::Deadline deadline);
-  /// For people: what the program has for such devices, and what of them this
-  /// machine has. Lines; none where there is nothing to say.
+  /// Describes for people the program's code for such devices, and the devices
+  /// of this machine. Returns lines; empty if there is nothing to say.
   std::string (*describe)(const dyna_program &program);
 };
 
 extern const DeviceKind dyna_device_kind;
 
-/// Whether this program's runtime has devices for its code, and what the flags ask
-/// of them.
+/// Fails if this program's runtime has no devices for its code, or does not
+/// support a flag.
 Status checkDevices(const Model &model, const TrainOptions &options);
 
-/// Of the host, that serve each device; 0: one for every core. --threads are
-/// those of this process, which its ranks share; all cores are shared with the
-/// ranks of other processes of the machine, too.
+/// Returns the host threads that serve each device; 0: one for every core. The
+/// ranks of this process share --threads. Without that flag they share all
+/// cores with the ranks of other processes of the machine.
 int threadsOfRank(const TrainOptions &options,
                   const std::vector<RankResources> &ranks);
 

@@ -1,4 +1,4 @@
-//===- MasterRows.cpp - Rows of parameters, as wide as files have them ----===//
+//===- MasterRows.cpp - Reads and writes rows of parameters ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

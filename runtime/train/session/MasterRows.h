@@ -1,10 +1,11 @@
-//===- MasterRows.h - Rows of parameters, as wide as files have them -*- C++ -*-===//
+//===- MasterRows.h - Reads and writes rows of parameters -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Initial values and checkpoints have f32 (f64 under f64) for every parameter. A rank
-// keeps a frozen parameter in the compute type alone. So rows are rounded on their way
-// in, as a cast rounds. They are widened on their way out, which is exact.
+// Initial values and checkpoints have f32 (f64 under f64) for every parameter.
+// A rank keeps a frozen parameter in the compute type alone. So rows are
+// rounded when they are written, as a cast rounds. They are widened when they
+// are read, which is exact.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +20,8 @@ namespace dyna {
 /// Returns the type of parameters in files: f64 under f64, f32 otherwise.
 DType masterDType(const Model &model);
 
-/// Write and read rows of the logical tensor of a parameter in `masterDType`. As
-/// RankTeam::writeRows and readRows, on all processes together.
+/// Write and read rows of the logical tensor of a parameter in `masterDType`.
+/// All processes call them together, as RankTeam::writeRows and readRows.
 Status writeMasterRows(RankTeam &ranks, int parameter, RowRange rows,
                        const void *source);
 Status readMasterRows(RankTeam &ranks, int parameter, RowRange rows,

@@ -1,4 +1,4 @@
-//===- Prediction.cpp - Predicted beside measured -*- C++ -*-===//
+//===- Prediction.cpp - Compares predictions with measurements ------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +13,7 @@
 
 namespace dyna {
 
-/// What all ranks of this runtime are.
+/// Returns the options for this runtime, whose ranks are host ranks.
 static SimulationOptions ofHosts() {
   SimulationOptions options;
   options.ranks = SimulationOptions::Ranks::Host;

@@ -1,4 +1,4 @@
-//===- Session.cpp - One run of a compiled binary -------------------------===//
+//===- Session.cpp - Holds one run of a compiled binary -------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Signals.cpp - Signals that save and end a run ----------------------===//
+//===- Signals.cpp - Handles signals that save or end a run ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -52,10 +52,10 @@ static void onStopSignal(int signal) {
 
 static void onSaveSignal(int) { ++saveCount; }
 
-// The handler has a stack of its own: the matrix library's products use the
-// stack pointer for a buffer of theirs, and a signal frame below that would
-// overwrite whatever lies there. Signals to the process go to the main thread,
-// which asks for this. A frame takes up to 12 KiB where the processor has AMX.
+// The handler has its own stack. Products of the matrix library use the stack
+// pointer for a buffer, and a signal frame below it would overwrite that
+// buffer. Signals to the process go to the main thread, which sets this stack.
+// A frame takes up to 12 KiB if the processor has AMX.
 alignas(64) static unsigned char handlerStack[64 << 10];
 
 static void useHandlerStack() {

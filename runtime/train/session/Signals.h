@@ -1,17 +1,17 @@
-//===- Signals.h - Signals that save and end a run --------------*- C++ -*-===//
+//===- Signals.h - Handles signals that save or end a run -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   SIGUSR1                                      saves, and the run goes on
-//   SIGINT, SIGTERM                              save and end the run; a second
-//                                                one ends the process at once
-//   SIGHUP, SIGUSR2, SIGXCPU, SIGALRM            save and end the run, however
-//                                                often they come
+//   SIGUSR1                            saves, and the run continues
+//   SIGINT, SIGTERM                    save and end the run; a second one ends
+//                                      the process at once
+//   SIGHUP, SIGUSR2, SIGXCPU, SIGALRM  save and end the run, however often they
+//                                      come
 //
-// Schedulers send the last kind ahead of a limit and SIGTERM at the limit, so a
-// SIGTERM behind them does not count as the second. SIGXCPU comes again every
-// second. A signal other than SIGINT and SIGTERM that the process ignores from
-// its start (nohup) stays ignored.
+// Schedulers send the last kind ahead of a limit and SIGTERM at the limit. So a
+// SIGTERM after them does not count as the second one. SIGXCPU comes again
+// every second. A signal that the process ignores from its start (nohup) stays
+// ignored, except SIGINT and SIGTERM.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,14 +24,14 @@
 
 namespace dyna {
 
-/// Signals that save and end a run. If processes of a job got several, the first
-/// of this list decides on the exit code.
+/// Signals that save and end a run. If processes of a job receive several, the
+/// first in this list determines the exit code.
 inline constexpr int kStopSignals[] = {SIGINT,  SIGTERM, SIGHUP,
                                        SIGUSR2, SIGXCPU, SIGALRM};
 
-/// From now on a file that may not grow, or a pipe that nobody reads any more,
-/// is an error of the write, which can name it, and no signal that ends the
-/// process.
+/// Makes a write to a closed pipe or beyond a file size limit an error. The
+/// default would be a signal that ends the process. The error can name the
+/// file.
 void ignoreWriteSignals();
 
 /// Counts SIGUSR1 from now on. It ends no run, not even one that does not save.
@@ -39,19 +39,20 @@ void catchSaveSignal();
 
 /// Remembers the first of `kStopSignals` from now on, so that the run can be
 /// saved. A second SIGINT or SIGTERM, at least a second after the first, ends
-/// the process at once and says so.
+/// the process at once with a message.
 void catchStopSignals();
 
 /// Returns the signal that is to end the run, or 0.
 int stopSignal();
 
-/// Returns whether `stopSignal` is not 0: for callers that need a function.
+/// Returns true if `stopSignal` is not 0, for callers that need a function.
 bool isStopped();
 
-/// Number of SIGUSR1 so far.
+/// Returns the number of SIGUSR1 received so far.
 int64_t saveSignals();
 
-/// Marks of this process: one for each of `kStopSignals`.
+/// Returns a mark for each of `kStopSignals`: true if this process has received
+/// it.
 std::vector<bool> stopMarks();
 
 /// Returns the first signal with a mark, or 0. `marks` begin with those of

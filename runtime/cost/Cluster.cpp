@@ -1,4 +1,4 @@
-//===- Cluster.cpp - What messages and exchanges take -*- C++ -*-===//
+//===- Cluster.cpp - Estimates the seconds of messages and exchanges ------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

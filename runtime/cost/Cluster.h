@@ -1,18 +1,19 @@
-//===- Cluster.h - What messages and exchanges take -*- C++ -*-===//
+//===- Cluster.h - Estimates the seconds of messages and exchanges --------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Nodes of equal devices, with one speed inside of a node and one between nodes.
-// Both are those of one device: a node with eight devices has eight times
-// `between` on its network ports, and devices that talk at once do not share.
+// Nodes of equal devices, with one speed inside of a node and one between
+// nodes. Both speeds are those of one device. So a node with eight devices has
+// eight times `between` on its network ports, and devices that send at the same
+// time do not share.
 //
-// A message takes the latency and its bytes over the speed. An exchange goes
-// round the ring of its ranks, node by node: in n - 1 steps every rank passes on
-// one n-th of the tensor (all-gather, reduce-scatter), and an all-reduce is one
-// after the other. The ring leaves a node by the ports of all devices that take
-// part on it (as NCCL's channels do), so its speed is the smaller one of a
-// device's inside and of theirs together between nodes. An all-to-all sends one
-// n-th of each rank's part to every other one.
+// A message costs the latency, and its bytes divided by the speed. An exchange
+// follows the ring of its ranks, node by node. In n - 1 steps every rank passes
+// on one n-th of the tensor (all-gather, reduce-scatter). An all-reduce is a
+// reduce-scatter and then an all-gather. The ring leaves a node by the ports of
+// all its devices in the group, as NCCL's channels do. So its speed is a
+// device's speed inside of a node, or the sum of these ports if that is less.
+// An all-to-all sends one n-th of each rank's part to every other rank.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,21 +28,22 @@
 
 namespace dyna {
 
-/// How the ranks of a group lie on nodes.
+/// Distribution of the ranks of a group over nodes.
 struct GroupShape {
   int ranks = 1;
-  int perNode = 1; ///< of them, at most, on one node
+  int perNode = 1; ///< largest number of them on one node
 };
 
 class Cluster {
 public:
-  /// Without links: nothing takes time.
+  /// Makes a cluster without links, on which nothing takes time.
   Cluster() = default;
-  /// Fails where a number cannot be; the message names the field.
+  /// Makes a cluster. Fails if a number is out of range, with the name of the
+  /// field.
   static StatusOr<Cluster> create(cost::Cluster description);
 
   const cost::Cluster &description() const { return description_; }
-  /// Ranks that fit; 0: any number.
+  /// Returns how many ranks fit; 0: any number.
   int64_t devices() const;
 
   int nodeOf(int rank) const {
@@ -50,10 +52,11 @@ public:
   }
   GroupShape shapeOf(const std::vector<int> &ranks) const;
 
-  /// Seconds of one message between two ranks, when nothing else is under way.
+  /// Returns the seconds of one message between two ranks, without other
+  /// traffic.
   double messageSeconds(int from, int to, double bytes) const;
-  /// Seconds of one exchange of a tensor of so many bytes, all ranks' parts
-  /// together; none for a group of one. O(1).
+  /// Returns the seconds of one exchange of a tensor. `bytes` are those of all
+  /// ranks' parts together. 0 for a group of one rank. O(1).
   double exchangeSeconds(plan::LayerExchange::Kind kind, double bytes,
                          GroupShape shape) const;
 

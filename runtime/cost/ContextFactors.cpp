@@ -1,4 +1,4 @@
-//===- ContextFactors.cpp - How slices differ from whole samples ----------===//
+//===- ContextFactors.cpp - Corrects costs of token slices ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

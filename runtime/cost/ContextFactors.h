@@ -1,4 +1,4 @@
-//===- ContextFactors.h - How slices differ from whole samples --*- C++ -*-===//
+//===- ContextFactors.h - Corrects costs of token slices --------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -36,7 +36,7 @@ public:
   };
 
   ContextFactors() = default;
-  /// Points of one place are averaged. O(n log n).
+  /// Averages points with the same tokens and context. O(n log n).
   explicit ContextFactors(std::vector<Point> points);
 
   bool empty() const { return rows_.empty(); }

@@ -1,4 +1,4 @@
-//===- CostCurve.cpp - Seconds of one function from measured points -------===//
+//===- CostCurve.cpp - Fits the seconds of a function to measured points --===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -53,7 +53,7 @@ struct Equations {
 
 /// Gauss without pivoting, which positive definite matrices do not need.
 bool Equations::solve(unsigned subset, Row &solution) const {
-  // What is left of a column that the others make up is rounding.
+  // A column that depends on the others leaves only rounding errors.
   constexpr double singular = 1e-9;
   std::array<Row, columns> a = matrix;
   Row b = right;
@@ -83,9 +83,10 @@ bool Equations::solve(unsigned subset, Row &solution) const {
   return true;
 }
 
-/// Of all solutions with some coefficients zero and none negative the nearest:
-/// the optimum under the constraint is one of them. A smaller set of
-/// coefficients wins unless a larger one is really nearer.
+/// Tries each set of coefficients that are zero, and returns the nearest
+/// solution without a negative one. The optimum under the constraint is one of
+/// them. A smaller set of coefficients wins unless a larger one is clearly
+/// nearer.
 Row fitPlane(const std::vector<MeasuredPoint> &points) {
   Row scale{};
   double largest = 0;

@@ -1,27 +1,28 @@
-//===- CostCurve.h - Seconds of one function from measured points ---------===//
+//===- CostCurve.h - Fits the seconds of a function to measured points ----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Two steps, both monotone, so that more work never costs less:
+// The fit has two parts, both monotone, so that more work never costs less:
 //
-// - the *plane* `c0 + c1 queries + c2 pairs + c3 targets`, all c >= 0, nearest
-//   to the points by the squares of relative errors. It says how the counts of a
-//   load weigh against each other. Points do not tell all coefficients apart if,
-//   for example, all samples have one length: pairs then follow from queries. The
-//   first of queries, pairs, targets and c0 stands for the rest.
-// - a line through the points from what the plane says to what was measured, so
-//   that what is not a plane (small micro-batches, caches) is followed as well.
-//   Points that contradict each other, less time for more work, are averaged.
+// - the *plane* `c0 + c1 queries + c2 pairs + c3 targets`, all c >= 0. It
+//   minimises the squares of relative errors, and weighs the counts of a load
+//   against each other. Points may not determine all coefficients. For example,
+//   pairs follow from queries if all samples have one length. The first of
+//   queries, pairs, targets and c0 then stands for the rest.
+// - a line through the points from the value of the plane to the measured
+//   value. It follows what a plane cannot (small micro-batches, caches). Points
+//   that contradict each other, with less time for more work, are averaged.
 //
-//     seconds |            x        A point whose neighbours do not contradict
-//             |        x '          it is met exactly; below the first and
-//             above |   . x               the last the plane goes on, scaled to
-//             meet | x                   that point.
+//     seconds |            x        Each point that contradicts no neighbour
+//             |        x '          is met exactly. Below the first and above
+//             |   . x               the last point, the plane continues,
+//             | x                   scaled to meet that point.
 //             +--------------- plane
 //
-// Both come from points without context, and whole samples have no other cost. Points
-// with context are those of token slices, and correct these (ContextFactors.h). Without
-// such points, a slice costs as much as whole samples with its queries and visible pairs.
+// Both use points without context, and determine the cost of whole samples.
+// Points with context are those of token slices and correct this cost
+// (ContextFactors.h). Without such points, a slice costs as much as whole
+// samples with its queries and visible pairs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,14 +39,15 @@
 
 namespace dyna {
 
-/// Seconds of a call. A curve reads queries, pairs, targets and context of the load. Its
-/// `pairs` are those that the function computes, without the ones that a mask hides.
+/// Seconds of a call. A curve reads queries, pairs, targets and context of the
+/// load. Its `pairs` are those that the function computes, without pairs that a
+/// mask hides.
 struct MeasuredPoint {
   Load load;
   double seconds = 0;
 };
 
-/// Returns the load of a call as tables of costs state it.
+/// Returns the load of a call in the form that tables of costs have.
 constexpr Load callLoad(int64_t queries, int64_t pairs, int64_t targets) {
   Load load;
   load.queries = load.keys = queries;
@@ -54,7 +56,8 @@ constexpr Load callLoad(int64_t queries, int64_t pairs, int64_t targets) {
   return load;
 }
 
-/// Returns the load of a token slice of causal attention, as tables of costs state it.
+/// Returns the load of a token slice of causal attention, in the form that
+/// tables of costs have.
 constexpr Load sliceLoad(int64_t tokens, int64_t context) {
   const Load slice = loadOf({context, tokens}, {0, context + tokens});
   Load load = callLoad(tokens, slice.causalPairs, 0);
@@ -64,8 +67,8 @@ constexpr Load sliceLoad(int64_t tokens, int64_t context) {
 
 class CostCurve {
 public:
-  /// At least one point has no context; nothing is negative, everything finite. A point
-  /// with context is one slice. O(n log n).
+  /// Fits a curve. At least one point has no context. All numbers are finite
+  /// and at least 0. A point with context is one slice. O(n log n).
   explicit CostCurve(const std::vector<MeasuredPoint> &points);
 
   /// Returns the seconds of a call. Segments that share a call count as slices of their
@@ -77,14 +80,14 @@ public:
   /// Returns true if slices have costs of their own.
   bool hasContext() const { return !factors_.empty(); }
 
-  /// Coefficients of queries, pairs, targets and 1.
+  /// Returns the coefficients of queries, pairs, targets and 1.
   const std::array<double, 4> &plane() const { return plane_; }
 
 private:
   double onPlane(const Load &load) const;
 
   std::array<double, 4> plane_{};
-  /// What the plane says and what was measured, both ascending.
+  /// Value of the plane and measured value, both ascending.
   std::vector<std::pair<double, double>> line_;
   ContextFactors factors_;
 };

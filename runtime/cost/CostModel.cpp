@@ -1,4 +1,4 @@
-//===- CostModel.cpp - Seconds of layer functions -------------------------===//
+//===- CostModel.cpp - Predicts the seconds of layer functions ------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -155,7 +155,8 @@ double flopsOf(const plan::LayerKind &kind, const KindAt &at,
   }
 }
 
-/// What a call reads and writes of the scores of one head and pair.
+/// Returns the bytes that a call reads and writes for the scores of one head
+/// and pair.
 double scoreBytes(const cost::StoredScores &scores, cost::Direction direction) {
   switch (direction) {
   case cost::FORWARD:
@@ -195,7 +196,8 @@ static_assert(directions[DYNA_ROLE_RECOMPUTE_FULL] == cost::RECOMPUTE_FULL &&
               directions[DYNA_ROLE_BACKWARD_WEIGHT] == cost::BACKWARD_WEIGHT &&
               directions[DYNA_ROLE_UPDATE] == cost::UPDATE);
 
-/// That of training, where an evaluation costs the same.
+/// Returns the role of a direction. If training and evaluation have the same
+/// direction, it is the role in training.
 int roleOf(cost::Direction direction) {
   int role = DYNA_ROLE_COUNT - 1;
   while (role > 0 && directions[role] != direction)
@@ -234,7 +236,8 @@ cost::Layer layerOf(const plan::LayerKind &kind) {
   return layer;
 }
 
-/// That kinds which the table describes are those of the model.
+/// Fails if a kind that the table describes differs from the model's kind of
+/// that name.
 static Status checkLayers(const plan::Manifest &manifest,
                           const CostTable &table) {
   for (const plan::LayerKind &kind : manifest.kinds())
@@ -428,7 +431,8 @@ double CostModel::estimateExchanges(const KindAt &at, cost::Direction direction,
     return 0;
   double seconds = 0;
   for (const plan::LayerExchange &exchange : kind.roles(role).exchanges()) {
-    // What is repeated for chunks of targets has a latency for each.
+    // An exchange that is repeated for each chunk of targets has a latency for
+    // each.
     const int64_t chunk = headChunkRows(manifest.target());
     int64_t times =
         exchange.per_chunk() ? (load.targets + chunk - 1) / chunk : 1;

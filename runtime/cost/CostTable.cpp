@@ -1,4 +1,4 @@
-//===- CostTable.cpp - Measured costs, checked ----------------------------===//
+//===- CostTable.cpp - Reads and checks tables of measured costs ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -116,7 +116,8 @@ bool parseNodes(const std::string &text, cost::Cluster &cluster) {
   return true;
 }
 
-/// Whether functions of this direction run for micro-batches, not for steps.
+/// Returns true if functions of this direction run once for each micro-batch,
+/// not once for each step.
 bool isPerMicroBatch(cost::Direction direction) {
   return direction != cost::UPDATE && direction != cost::GRAD_NORM;
 }
@@ -226,10 +227,10 @@ std::string describePoint(const std::vector<MeasuredPoint> &points, size_t i) {
   return formatText("point %d (%s)", i + 1, describeWork(points[i].load));
 }
 
-/// Of the points of which one takes far longer than another with more work the one
-/// that has most such others is wrong: says so, with one of them. Empty: no two
-/// points alone show it, or there are too many to compare.
-/// With `ofSlices`, one of the two points has context.
+/// Finds two points of which one takes far longer than the other, although it
+/// has less work. Describes the point that contradicts most others, with one of
+/// these. Empty if there is no such pair, or if there are too many points to
+/// compare. With `ofSlices`, one of the two points has context.
 std::string describeContradiction(const std::vector<MeasuredPoint> &points,
                                   bool ofSlices) {
   constexpr size_t mostCompared = 4096;
@@ -395,7 +396,7 @@ StatusOr<CostTable> CostTable::read(const std::string &path) {
 
 CostTable CostTable::host() { return std::move(*described("host")); }
 
-/// Whether all parts of `name`, with '-' between them, stand in `text`.
+/// Returns true if all parts of `name`, separated by '-', are in `text`.
 static bool hasParts(const std::string &text, const std::string &name) {
   for (size_t begin = 0; begin <= name.size();) {
     const size_t end = std::min(name.find('-', begin), name.size());

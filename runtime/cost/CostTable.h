@@ -1,8 +1,9 @@
-//===- CostTable.h - Measured costs, checked --------------------*- C++ -*-===//
+//===- CostTable.h - Reads and checks tables of measured costs --*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The file that `--costs` names (Costs.proto), with a curve for each entry.
+// Holds the file that `--costs` names (Costs.proto), with a curve for each
+// entry.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +23,8 @@
 
 namespace dyna {
 
-/// Larger than any table of measurements: files beyond it are not read.
+/// Limit of the size of a file, larger than any table of measurements. Larger
+/// files are not read.
 constexpr int64_t maxCostsBytes = INT64_C(1) << 26;
 
 /// A function of a layer kind at a tensor degree.
@@ -38,55 +40,59 @@ struct CostKey {
   }
 };
 
-/// "block tp=2,sp=1"
+/// Returns kind and tensor degree as text: "block tp=2,sp=1".
 std::string describeKindOf(const CostKey &key);
 
-/// "block tp=2,sp=1 BACKWARD"
+/// Returns the key as text: "block tp=2,sp=1 BACKWARD".
 std::string describeCostKey(const CostKey &key);
 
 class CostTable {
 public:
-  /// Fails with the file, the place in it and what was expected there.
+  /// Reads a file. Fails with the file, the place in it and what was expected
+  /// there.
   static StatusOr<CostTable> read(const std::string &path);
-  /// `name` stands for the file in messages.
+  /// Parses a text. `name` names it in messages.
   static StatusOr<CostTable> parse(const std::string &text,
                                    const std::string &name);
-  /// No entries, and the device and links that were built in.
+  /// Returns a table without entries, with the built-in device and links of the
+  /// host.
   static CostTable host();
-  /// The same for a described device, by its name or as `a100-40g:4x8`: four
-  /// nodes of eight. Fails with the names there are.
+  /// Returns the table of a described device, by its name or as `a100-40g:4x8`:
+  /// four nodes of eight. Fails with the list of names.
   static StatusOr<CostTable> described(const std::string &name);
-  /// The described device all parts of whose name stand in what a device says of
-  /// itself ("a100-80g": "NVIDIA A100-SXM4-80GB"), in whatever case, the longest
-  /// such name; else `otherwise`.
+  /// Returns the described device for a device's own name. All parts of its
+  /// name must be in that name, in any case ("a100-80g" matches "NVIDIA
+  /// A100-SXM4-80GB"). The longest match wins; without a match it is
+  /// `otherwise`.
   static CostTable likest(const std::string &device,
                           const std::string &otherwise);
-  /// Takes the described scores (descriptions/stored-scores.textproto), unless it
-  /// has some.
+  /// Adds the described scores (descriptions/stored-scores.textproto) if there
+  /// are none yet.
   void describeScores();
-  /// Of each device, whatever was described.
+  /// Sets the memory of each device, instead of the described one.
   void setMemory(int64_t bytes) { device_.set_memory_bytes(bytes); }
 
-  /// Makes messages and exchanges take no time, on any number of devices.
+  /// Removes the links: messages and exchanges take no time, on any number of
+  /// devices.
   void dropLinks() { cluster_ = Cluster(); }
 
   const std::string &name() const { return name_; }
-  /// What the file says; nothing without a file.
+  /// Returns the contents of the file; empty without a file.
   const cost::Table &message() const { return message_; }
-  /// Of everything that the file says, whatever its comments and layout; 0
-  /// without a file.
+  /// Returns a hash of the contents of the file, without its comments and
+  /// layout; 0 without a file.
   uint64_t fingerprint() const { return fingerprint_; }
   const cost::Device &device() const { return device_; }
   const Cluster &cluster() const { return cluster_; }
-  /// None: attention is fused.
+  /// Returns the costs of stored scores; none if attention is fused.
   const std::optional<cost::StoredScores> &scores() const { return scores_; }
-  /// Empty: pruned weights stay masked.
+  /// Returns the costs of sparse products; empty if pruned weights stay masked.
   const SparseProducts &sparse() const { return sparse_; }
   const std::map<CostKey, CostCurve> &curves() const { return curves_; }
 
 private:
   Status add(const cost::Entry &entry, int index);
-  /// Takes device, cluster, scores and sparse products if the message has them.
+  /// Sets device, cluster, scores and sparse products if the message has them.
   Status setHardware(const cost::Table &message);
 
   std::string name_;

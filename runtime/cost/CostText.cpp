@@ -1,4 +1,4 @@
-//===- CostText.cpp - Tables of costs as people read them -*- C++ -*-===//
+//===- CostText.cpp - Writes tables of costs as text ----------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

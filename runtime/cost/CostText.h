@@ -1,8 +1,8 @@
-//===- CostText.h - Tables of costs as people read them -*- C++ -*-===//
+//===- CostText.h - Writes tables of costs as text --------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The text of a file that `--costs` reads, a line for each point.
+// Writes the text of a file that `--costs` reads, with a line for each point.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,17 +16,18 @@
 
 namespace dyna {
 
-/// Parses to the same table again, but for digits of seconds and rates behind
-/// the sixth. `comments` come first, a line each.
+/// Returns the text of a table, after `comments`, one on each line. It parses
+/// to the same table, with seconds and rates rounded to six digits.
 std::string writeCosts(const cost::Table &table,
                        const std::vector<std::string> &comments);
 
-/// The comments at the top of such a text.
+/// Returns the comments at the top of such a text.
 std::vector<std::string> costComments(const std::string &text);
 
-/// What stands in the file after a measurement: of `measured` all entries, and
-/// compute type, layers, device and cluster where it has them; of `before`, which may
-/// be empty, the entries of other functions and tensor degrees, and what is left.
+/// Merges a new measurement into an existing table, which may be empty. The
+/// result has all of `measured`. From `before` it keeps entries of other
+/// functions and tensor degrees. It also keeps compute type, layers, device,
+/// cluster and sparse products if `measured` has none.
 cost::Table mergeCosts(const cost::Table &before, const cost::Table &measured);
 
 } // namespace dyna

@@ -1,4 +1,4 @@
-//===- Descriptions.h - The devices that are known by name -*- C++ -*-===//
+//===- Descriptions.h - Lists the devices that are known by name ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -15,10 +15,11 @@ struct Description {
   const char *name, *text;
 };
 
-/// Built in, in the order of their names.
+/// Returns the built-in descriptions, in the order of their names.
 const std::vector<Description> &descriptions();
 
-/// The text of descriptions/stored-scores.textproto: scores and nothing else.
+/// Returns the text of descriptions/stored-scores.textproto, which has scores
+/// and nothing else.
 const char *storedScores();
 
 } // namespace dyna

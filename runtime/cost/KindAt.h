@@ -1,4 +1,4 @@
-//===- KindAt.h - A layer kind at a tensor degree ---------------*- C++ -*-===//
+//===- KindAt.h - Names a layer kind at a tensor degree ---------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@ struct KindAt {
   int kind = 0; ///< index into Manifest.kinds
   int tp = 1;
   bool sp = false;
-  /// At most so many of its tp ranks are on one node; 0: all of them.
+  /// Largest number of its tp ranks on one node; 0: all of them are on one.
   int perNode = 0;
   int state = 0; ///< index into CostModel::states()
 };
@@ -28,7 +28,7 @@ inline const plan::LayerKind &compiledKind(const plan::Manifest &manifest,
   return manifest.kinds(at.kind);
 }
 
-/// Returns the part of a device's rate that is reached; `reach` 0 stands for all of it.
+/// Returns the rate that a device reaches. `reach` 0 means all of it.
 inline double reached(double rate, double reach) {
   return reach > 0 ? rate * reach : rate;
 }

@@ -1,4 +1,4 @@
-//===- SparseProducts.cpp - How much sparse products take -----------------===//
+//===- SparseProducts.cpp - Gives the cost of products by sparse weights --===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,16 +1,16 @@
-//===- SparseProducts.h - How much sparse products take -------------------===//
+//===- SparseProducts.h - Gives the cost of products by sparse weights ----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Durations of products by CSR weights, as shares of dense ones, by the sparsity:
+// Durations of products by CSR weights, as shares of dense ones, by sparsity:
 //
 //      share
-//        |  x  .                 Below the first point, the first one holds, and above
-//      1 +--------'x-----------  the last the last. In between it is a line, as the
-//        |           ' x .       survivors are.
+//        |  x  .                 Below the first point, its share holds, and
+//      1 +--------'x-----------  above the last point that one's. Between two
+//        |           ' x .       points it is a line in the survivors.
 //        +----------------x----  sparsity
 //
-// Masked weights take what dense ones take.
+// Products by masked weights cost as much as dense ones.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ constexpr std::array<Product, 3> allProducts = {
 
 class SparseProducts {
 public:
-  /// Without points: there are no sparse products.
+  /// Makes an empty table: there are no sparse products.
   SparseProducts() = default;
   /// Fails if a sparsity is outside [0, 1) or not above the one before it, or a share is
   /// not positive. The message names the point.
@@ -44,8 +44,8 @@ public:
   /// Returns the duration of a product in this form, divided by that of the dense one.
   /// There are points if the form is CSR. O(points).
   double share(Product product, WeightForm form, double sparsity) const;
-  /// Returns the form that takes less time, over all products that a layer of such a
-  /// state runs. With equal times, it is the one that stays dense.
+  /// Returns the faster form over all products that a layer of this state runs.
+  /// With equal times, it is the form that stays dense.
   WeightForm fastest(const LayerState &state) const;
 
 private:

@@ -1,4 +1,4 @@
-//===- StoredScores.cpp - Attention that keeps its scores -----------------===//
+//===- StoredScores.cpp - Describes attention that stores its scores ------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

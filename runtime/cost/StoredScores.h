@@ -1,15 +1,15 @@
-//===- StoredScores.h - Attention that keeps its scores ---------*- C++ -*-===//
+//===- StoredScores.h - Describes attention that stores its scores --------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // Attention is compiled as one kernel that writes no scores to memory. Programs
-// without such a kernel write those of every pair of a query and a key of a
-// sample, visible or not, and keep them for backward. What that takes is
-// described (cost::StoredScores), so that plans can be made and played for such
-// a program: here what is kept, in CostModel what it takes of time.
+// without such a kernel store the score of every pair of a query and a key of a
+// sample, visible or not. They keep the scores for backward. cost::StoredScores
+// describes these costs, so that plans can be made and simulated for such a
+// program. This file adds the stored bytes; CostModel adds the time.
 //
-// Kept scores are of the element-wise tier: with selective recomputation they
-// are made again, as in Korthikanti et al. (2022), section 5.
+// Stored scores belong to the element-wise tier: selective recomputation
+// computes them again, as in Korthikanti et al. (2022), section 5.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,18 +21,19 @@
 
 namespace dyna {
 
-/// Heads of a kind of layer that the ranks of a degree have, at most; `compiled`
-/// is that kind at the degree, `whole` without one. 0 without attention.
+/// Returns the largest number of heads of a layer kind on a rank of a degree; 0
+/// without attention. `compiled` is the kind at the degree, `whole` the kind
+/// without one.
 int64_t headsOf(const plan::Manifest &manifest, const plan::LayerKind &whole,
                 const plan::LayerKind &compiled);
 
-/// The same model with all kinds that have attention keeping its scores. No
-/// binary runs its plans: their hash is another. Fails where the model does not
-/// say how many heads it has, or keeps scores already.
+/// Returns the model with scores stored by all kinds that have attention. No
+/// binary runs its plans, because their hash differs. Fails if the model does
+/// not give the number of heads, has no attention, or stores scores already.
 StatusOr<Model> keepScores(const Model &model,
                            const cost::StoredScores &scores);
 
-/// Whether any kind keeps scores.
+/// Returns true if any kind stores scores.
 bool keepsScores(const Model &model);
 
 } // namespace dyna

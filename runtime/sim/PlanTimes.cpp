@@ -19,12 +19,12 @@ namespace {
 
 using Step = PlanWork::Step;
 
-/// Ranks run until they wait for what has no end yet. Where the order of events
-/// decides what happens (bytes that a rank moves which is free just then), they
-/// take turns in the order of time; else each runs as far as it can, and the times
-/// come out the same. On shared links what has an order is that transfers begin and
-/// end: who still runs can make none begin before the next one of these, for it
-/// waits for an end.
+/// Simulates ranks: each runs until it waits for something without an end yet.
+/// If the order of events matters, ranks take turns in the order of time. (An
+/// example are bytes that a free rank moves.) Otherwise each rank runs as far
+/// as it can, with the same result. On shared links only begins and ends of
+/// transfers have an order. A rank that still runs cannot start a transfer
+/// before the next of these events, because it waits for an end.
 class Player {
 public:
   Player(const PlanWork &work, const SimulationOptions &options)
@@ -94,7 +94,7 @@ private:
   };
 
   //===--------------------------------------------------------------------===//
-  // Who goes before whom
+  // Order of transfers
   //===--------------------------------------------------------------------===//
 
   bool isEager(const PlannedTransfer &transfer) const {
@@ -150,7 +150,8 @@ private:
         part = order_.after[part];
   }
 
-  /// What comes behind a transfer: in its line, or in the stream of a rank.
+  /// Returns the next transfer after this one, in its line or in the stream of
+  /// a rank.
   int &follower(int t, int rank) {
     if (followers_.empty())
       return states_[t].follower;

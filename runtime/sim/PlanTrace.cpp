@@ -128,7 +128,8 @@ private:
     }
   }
 
-  /// Of a line. Several may have a name: those of other groups of as many ranks.
+  /// Returns the track of a line. Lines of different groups of ranks may have
+  /// the same name.
   int track(int rank, const PlannedTransfer &transfer) {
     int &track = tracks_[{rank, transfer.line}];
     if (track > 0)

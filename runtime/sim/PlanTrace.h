@@ -12,7 +12,7 @@
 
 namespace dyna {
 
-/// Where a simulated step stands in a trace.
+/// Position of a simulated step in a trace.
 struct TracedStep {
   int64_t step = 0;
   double begin = 0;     ///< seconds from the start of the trace

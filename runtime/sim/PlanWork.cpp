@@ -74,7 +74,8 @@ public:
       loads_.push_back(loadOf(microBatch));
       tokens += loads_.back().queries;
     }
-    // A plan may say more than there are, or none; nobody has proven it here.
+    // The plan is not verified here: it may give no targets, or more than there
+    // are.
     if (plan.targetTokens > 0 && plan.targetTokens < tokens)
       targetShare_ =
           static_cast<double>(plan.targetTokens) / static_cast<double>(tokens);
@@ -195,8 +196,9 @@ private:
     return isOfParameters ? known * updatedShare(i.layer) : known;
   }
 
-  /// Of the rows that the layer updates, those of this rank (ZeRO): the graph's
-  /// views of all ranks would say so too, but take longer than all the rest.
+  /// Returns this rank's share of the rows that the layer updates (ZeRO). The
+  /// graph's views of all ranks give the same, but they cost more time than
+  /// everything else here.
   double updatedShare(int layer) const {
     if (!strategy_.zero)
       return 1;
@@ -334,7 +336,7 @@ private:
     return addTransfer(message);
   }
 
-  /// What a layer exchanges with one group of ranks.
+  /// Bytes that a layer exchanges with one group of ranks.
   struct Share {
     int group;
     int64_t gradientBytes = 0, valueBytes = 0; ///< of the whole tensors
@@ -464,7 +466,7 @@ private:
   /// [micro-batch][kind][direction], and behind the micro-batches what works on
   /// parameters; by ranks of a tensor-parallel group on one node.
   std::map<int, std::vector<double>> secondsOf_;
-  // Of the rank whose program is being added.
+  // The rank whose program is being added.
   int rank_ = 0;
   ExecutableGraph::Place place_ = {};
   const RankView *view_ = nullptr;

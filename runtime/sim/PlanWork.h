@@ -55,8 +55,8 @@ struct PlannedTransfer {
   /// Transfers of one line run one after another, on any cluster. The messages from
   /// one rank to another are a line, and so are the exchanges of a group. -1: none.
   int line = -1;
-  /// Duration when nothing else is under way. A call takes what its ranks' steps
-  /// take. `seconds` includes the latency.
+  /// Duration without other traffic. A call lasts as long as its ranks' steps.
+  /// `seconds` includes the latency.
   double latency = 0, seconds = 0;
   /// Bytes of a message, of the whole tensors of an exchange, or that a part sends.
   int64_t bytes = 0;

@@ -11,7 +11,7 @@ namespace dyna {
 
 namespace {
 
-/// Of a device, in this order; a node has the first two.
+/// Links of a device, in this order; a node has the first two.
 enum Direction { Out, In };
 enum Reach { Inside = 0, Between = 2 };
 constexpr int linksOfDevice = 4, linksOfNode = 2;
@@ -67,7 +67,8 @@ SharedLinks::findRoute(const PlannedTransfer &transfer) const {
   return route;
 }
 
-/// What leaves a node goes by the ports of all its devices.
+/// Finds the nodes of a route. Traffic that leaves a node uses the ports of all
+/// its devices.
 void SharedLinks::findNodes(Route &route,
                             const PlannedTransfer &transfer) const {
   const Cluster &cluster = work_.cluster();
@@ -134,7 +135,7 @@ int SharedLinks::routeOfPort(int port) {
 }
 
 //===----------------------------------------------------------------------===//
-// What happens
+// Events
 //===----------------------------------------------------------------------===//
 
 int SharedLinks::newBundle(int transfer, int route, double left, double latency,
@@ -207,7 +208,7 @@ bool SharedLinks::isDue(double time) {
   if (!isAllTaken())
     return true;
   dropVoid();
-  // What has an end by `now_` has it at any speed.
+  // Ends up to `now_` do not depend on the speed.
   if (!touched_.empty() && (events_.empty() || events_.top().time > now_) &&
       time > now_) {
     deal();

@@ -88,8 +88,8 @@ Dealt differencing(const std::vector<double> &seconds, int replicas) {
   return dealt;
 }
 
-/// Items ascending. Added up in this order, so that no way of dealing is better
-/// by rounding alone.
+/// Sorts items ascending and adds them up in this order. So no distribution is
+/// better by rounding alone.
 double sortAndSum(const std::vector<double> &seconds, Dealt &dealt) {
   double largest = 0;
   for (std::vector<int64_t> &items : dealt) {

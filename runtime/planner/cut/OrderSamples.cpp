@@ -22,21 +22,23 @@ int64_t distance(const Point &a, const Point &b) {
          std::abs(a.decoderTokens - b.decoderTokens);
 }
 
-/// What a change takes out of a way or puts into it; 0 where the way ends.
+/// Steps that a change removes from a path or adds to it; 0 at the end of a
+/// path.
 using Steps = std::array<int64_t, 3>;
 
 bool isBetter(SampleOrder order, Steps added, Steps removed) {
   if (order == SampleOrder::ShortestWay)
     return added[0] + added[1] + added[2] <
            removed[0] + removed[1] + removed[2];
-  // The longest, then the next: with each such change the steps of the whole
-  // way, sorted, become less, so that changes come to an end.
+  // Compares the longest steps, then the next. Each better change makes the
+  // sorted list of all steps smaller, so the search ends.
   std::sort(added.begin(), added.end(), std::greater<>());
   std::sort(removed.begin(), removed.end(), std::greater<>());
   return added < removed;
 }
 
-/// Where a curve of Hilbert's that fills a square of 2^bits meets the point.
+/// Returns the position of the point on a Hilbert curve that fills a square of
+/// 2^bits.
 uint64_t placeOnCurve(const Point &point, int bits) {
   uint64_t x = static_cast<uint64_t>(point.tokens),
            y = static_cast<uint64_t>(point.decoderTokens), place = 0;
@@ -72,7 +74,7 @@ private:
   static constexpr int mostRounds = 60, longestPiece = 3;
 
   int count() const { return static_cast<int>(visits_.size()); }
-  /// From one visit to another; nothing beyond the ends of the way.
+  /// Returns the step from one visit to another; 0 beyond the ends of the path.
   int64_t step(int from, int to) const {
     if (from < 0 || to < 0 || from >= count() || to >= count())
       return 0;
@@ -97,7 +99,7 @@ void Way::look(int begin, int end) {
       worthALook_[visits_[visit]] = true;
 }
 
-/// Visits [begin, end) the other way round.
+/// Tries to visit [begin, end) in reverse.
 bool Way::tryReverse(int begin, int end) {
   Steps removed = {step(begin - 1, begin), step(end - 1, end), 0};
   Steps added = {step(begin - 1, end - 1), step(begin, end), 0};
@@ -182,7 +184,7 @@ bool Way::isBetterThan(const Way &other) const {
          std::accumulate(others.begin(), others.end(), INT64_C(0));
 }
 
-/// Of distinct points in the order of both keys.
+/// Orders distinct points, which are sorted by both keys first.
 std::vector<int> salesman(const std::vector<Point> &points, SampleOrder order) {
   std::vector<int> sorted(points.size());
   std::iota(sorted.begin(), sorted.end(), 0);
@@ -231,7 +233,8 @@ std::vector<int64_t> orderSamples(const std::vector<SampleLength> &lengths,
       });
   if (order == SampleOrder::Length || onALine)
     return samples;
-  // Equal samples are one point: no way between them is shorter than none.
+  // Equal samples are one point, because there is no shorter step between them
+  // than 0.
   std::vector<Point> points;
   std::vector<size_t> begins; // in `samples`
   for (size_t i = 0; i < samples.size(); ++i)

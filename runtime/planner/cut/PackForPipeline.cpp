@@ -190,9 +190,9 @@ std::pair<Bins, int> Packer::search() {
   return {std::move(best), tried};
 }
 
-/// Sample number `out` of one bin for number `in` of another, or for nothing
-/// (`in` is behind the last), if both are then below what the first was and the
-/// objective does not rise.
+/// Exchanges sample number `out` of one bin for number `in` of another, or
+/// moves it there (`in` is behind the last). Does so only if both bins are then
+/// below the first one before, and the objective does not rise.
 bool Packer::exchange(Bins &bins, size_t from, size_t to, size_t out,
                       size_t in) const {
   const Bin &heavy = bins[from], &light = bins[to];

@@ -61,8 +61,9 @@ private:
                      int64_t last);
 
   PaddedRuns &runs_;
-  /// [n - i]: the smallest sum of the first i samples, so that the runs that end at
-  /// one position meet them in rising order of both. Infinite behind.
+  /// [n - i]: smallest sum of the first i samples; infinite behind the last. In
+  /// this order, the runs that end at one position meet blocks and sums in
+  /// ascending order.
   std::vector<double> sums_;
   std::vector<int64_t> best_; ///< Block of each end, in the program before.
 };
@@ -95,9 +96,10 @@ void Partitioner::scan(Ending &ending, int64_t block) {
     ending.smallest = found, ending.block = block;
 }
 
-/// A run has at least the seconds of the first of its block, and the samples before
-/// it at least the sum of those before the last: both are monotone, rounded too.
-/// `guess` is the block to look at first.
+/// A run has at least the seconds of the first run of its block. The samples
+/// before it have at least the sum of those before the last run of the block.
+/// Both are monotone, also after rounding. `guess` is the block to look at
+/// first.
 void Partitioner::look(Ending &ending, int64_t guess) {
   scan(ending, guess);
   if (guess > 0)
@@ -127,8 +129,9 @@ void Partitioner::look(Ending &ending, int64_t guess, int64_t first,
   }
 }
 
-/// Samples of the longest run within the bound with which the sum at its end is
-/// reached; 0: none of the blocks from `first` to `last`.
+/// Returns the samples of the longest run within the bound that reaches the sum
+/// at its end. Looks at the blocks from `first` to `last`; 0 if none of them
+/// has such a run.
 int64_t Partitioner::longestRun(const Ending &ending, int64_t first,
                                 double seconds, int64_t last) {
   if (seconds > ending.bound ||
@@ -290,7 +293,7 @@ void BoundSearch::add(double low, double high, double sum) {
 /// times as many programs where many bounds are nearly as good.
 double BoundSearch::boundOf(Gap &gap) const {
   double high = (bestObjective_ - gap.sum / replicas_) / behind_;
-  // What rounding took off it.
+  // Adds what rounding may have removed.
   for (double step = std::max(high * std::numeric_limits<double>::epsilon(),
                               std::numeric_limits<double>::denorm_min());
        high < gap.high && objective(high, gap.sum) < bestObjective_; step *= 2)

@@ -120,8 +120,9 @@ SliceProblem problemOf(const MicroBatches &microBatches, int replica,
   return problem;
 }
 
-/// Work of a token and of a visible pair, from the seconds of one slice: of short
-/// samples, and of one with as many tokens behind as many others.
+/// Returns the work of a token and of a visible pair. Both follow from the
+/// seconds of one slice: of short samples, and of a sample with as many earlier
+/// tokens.
 SliceWork workOf(const SliceTimes &times, int64_t tokens) {
   auto seconds = [&](int64_t context) {
     const SliceCost cost = costOf(
@@ -163,8 +164,9 @@ StatusOr<SlicePlan> planBy(SlicePolicy policy, int64_t number,
   }
 }
 
-/// Returns the numbers that a policy without one is tried with: 1, 2, 4 ... slices of the
-/// longest sample, or the largest chunk, half of it, a quarter ...
+/// Returns the numbers to try for a policy without one. They are 1, 2, 4 ...
+/// slices of the longest sample, or the largest chunk, half of it, a quarter
+/// ...
 std::vector<int64_t> numbersOf(SlicePolicy policy, int64_t longest,
                                int64_t mostChunk) {
   constexpr int64_t mostSlices = 128;

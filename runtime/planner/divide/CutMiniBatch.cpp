@@ -108,9 +108,9 @@ private:
     DYNA_RETURN_IF_ERROR(attempt(problem_.limit));
     if (problem_.stages == 1 && problem_.replicas == 1)
       return Status::ok();
-    // However micro-batches are dealt, each to who has least, a replica has at
-    // most its share of the sum and (1 - 1 / replicas) of the largest more: to
-    // the cut that is nearly one stage more.
+    // Micro-batches are assigned to the least loaded replica. So a replica has
+    // at most its share of the sum, and (1 - 1 / replicas) of the largest more.
+    // For the cut this counts almost as one more stage.
     const int64_t inFlight = problem_.stages;
     if (problem_.replicas > 1) {
       ++problem_.stages;
@@ -118,7 +118,8 @@ private:
       DYNA_RETURN_IF_ERROR(attempt(problem_.limit));
     }
     const int64_t whole = std::min(problem_.limit, wholeLoad());
-    // What leaves room for as many micro-batches as 1F1B has in flight.
+    // Tries the limit that leaves room for as many micro-batches as 1F1B has in
+    // flight.
     if (clock_.isLimited() && problem_.limit / inFlight < whole)
       DYNA_RETURN_IF_ERROR(attempt(problem_.limit / inFlight));
     const int64_t most = std::max(8, problem_.stages);

@@ -29,7 +29,7 @@ public:
       : graph_(graph), costs_(costs), options_(options),
         clock_(graph, costs, tables, options, /*trains=*/true) {
     clock_.countMessages();
-    // What fits depends on modes, which complete plans choose.
+    // Modes are chosen in complete plans, and they determine what fits.
     if (options.choosesModes())
       clock_.ignoreMemory();
   }

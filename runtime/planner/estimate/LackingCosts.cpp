@@ -11,8 +11,8 @@
 namespace dyna {
 namespace {
 
-/// Whether a step updates parameters of this layer; those that it shares with one
-/// before it are that one's.
+/// Returns true if a step updates parameters of this layer. Parameters that it
+/// shares with an earlier layer count for that one.
 bool isUpdated(const Model &model, int layer) {
   auto uses = [&](int other, int parameter) {
     const auto &list = model.layer(other).parameters();

@@ -45,7 +45,7 @@ SliceChoice slicesOf(const ExecutableGraph &graph, const PlanOptions &options) {
   return options.slices;
 }
 
-/// Of one stage, over all ranks that hold what it has.
+/// Exchanges of one stage, over all ranks that hold its parameters.
 struct StageExchange {
   double reduce = 0, gather = 0, update = 0;
 };
@@ -96,7 +96,7 @@ StageExchange exchangeOf(const ExecutableGraph &graph, const CostModel &costs,
   return seconds;
 }
 
-/// Of the activations of a micro-batch on their way through all stages.
+/// Returns the seconds of the messages of a micro-batch through all stages.
 double messageSeconds(const ExecutableGraph &graph, const CostModel &costs,
                       int64_t tokens) {
   double seconds = 0;
@@ -130,7 +130,7 @@ PhaseEstimate::PhaseEstimate(const ExecutableGraph &graph,
                       ? 0
                       : heldCount(graph, options) *
                             tokensWithin(graph, options, options.mostTokens())),
-      // Gradients come back the same way.
+      // Gradients are sent back over the same links.
       messageSeconds_(2 * messageSeconds(graph, costs, 0)),
       messageSecondsPerToken_(
           (2 * messageSeconds(graph, costs, mostTokens_) - messageSeconds_) /
@@ -168,11 +168,11 @@ double PhaseEstimate::pipelineSeconds(const PhaseLengths &lengths,
   const Load mean = meanOf(sum, count);
   const double seconds = tables_->slowest(mean);
   const double longest = pathSeconds(loadOfSample(lengths.longest));
-  // Of samples one by one, fewer than fill all replicas the same, some have one
-  // more than others.
+  // If samples are assigned one by one, and do not fill all replicas equally,
+  // some replicas have one more.
   const double each = seconds * static_cast<double>(perReplica);
   const double path = pathSeconds(mean);
-  // With fewer at a time than stages, some always wait.
+  // With fewer micro-batches in flight than stages, some stages always wait.
   const double waiting =
       inFlight > 0 && inFlight < stages_
           ? path * std::max(1.0, static_cast<double>(perReplica) / inFlight)

@@ -41,8 +41,8 @@ int shardsPerNode(const ExecutableGraph &graph, const CostModel &costs,
 
 namespace {
 
-/// Of one layer, for every micro-batch; weight gradients and what is computed
-/// again are parts of backward.
+/// Seconds of one layer, by micro-batch. `backward` contains weight gradients
+/// and recomputation.
 struct LayerSeconds {
   std::vector<double> forward, backward, weight, recompute;
 };
@@ -147,13 +147,13 @@ PipelineProblem estimateStages(const ExecutableGraph &graph,
         backward[m] += seconds.backward[m];
         if (apart)
           stages.weight.back()[m] += seconds.weight[m];
-        // Of the last layer, with which backward begins: what others compute again
-        // waits for gradients.
+        // Counts the last layer of the stage, with which backward begins.
+        // Recomputation of other layers comes after gradients have arrived.
         if (pieces)
           stages.recompute.back()[m] = seconds.recompute[m];
       }
   }
-  // What goes by numbers alone is ordered by these alone.
+  // Orders by numbers alone ignore the seconds of messages.
   stages.links =
       linksOf(graph, pieces ? messageSeconds(graph, costs, loads) : 0);
   return stages;

@@ -14,7 +14,7 @@
 namespace dyna {
 namespace {
 
-/// Of the stage's ranks in one replica.
+/// Returns the smallest limit of the stage's ranks in one replica.
 int64_t leastLimit(const ExecutableGraph &graph, int replica, int stage,
                    const PlanOptions &options,
                    const std::vector<int64_t> &beside) {
@@ -26,17 +26,19 @@ int64_t leastLimit(const ExecutableGraph &graph, int replica, int stage,
   return std::max<int64_t>(least, 0);
 }
 
-/// Bytes of a bundle's first micro-batch, with stores and sums of gradients, while it runs
-/// backward. Layers come in ascending order.
+/// Bytes of a bundle's first micro-batch, with stores and sums of gradients,
+/// while it runs backward. Layers come in ascending order.
 ///
-/// Without a split, sums come when the bundle's last micro-batch runs backward, layer by
-/// layer, and what that kept of a layer goes behind it. With a split, it gives nothing back
-/// yet. A layer of the first one has its store, its sums and what stays for weight
-/// gradients at one time. Layers behind it have the last alone.
+/// Without a split, sums are added when the bundle's last micro-batch runs
+/// backward, layer by layer. The values that it kept of a layer are freed after
+/// that layer. With a split, nothing is freed yet. A layer of the first
+/// micro-batch then has its store, its sums and the values for weight gradients
+/// at one time. Layers after it have only the last of these.
 ///
-/// If another bundle runs forward before the first one has run backward, the sums are there
-/// and what the last one kept is not counted any more. That is a few percent too little.
-/// PlanWriter::writeWithin makes limits tighter then.
+/// Another bundle may run forward before the first one has run backward. Then
+/// the sums exist, and the values kept by the last micro-batch are not counted
+/// any more. That is a few percent too little. Then PlanWriter::writeWithin
+/// tightens the limits.
 class FirstOfBundle {
 public:
   void add(int64_t own, int64_t keys, int64_t sums, int64_t keptOfLast) {

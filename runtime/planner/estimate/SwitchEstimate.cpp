@@ -134,7 +134,7 @@ SwitchEstimator::SwitchEstimator(const Model &model, const Cluster &cluster)
 double SwitchEstimator::seconds(SwitchKind kind, const SwitchLayout &from,
                                 const SwitchLayout &to) const {
   const bool once = kind == SwitchKind::Gradients;
-  // Of an element, all parameters of a pair of classes together.
+  // Bytes of an element, summed over all parameters of a pair of classes.
   std::map<std::pair<int, int>, int64_t> bytes;
   for (size_t p = 0; p < parameters_.size(); ++p)
     bytes[{from.listOf_[p], to.listOf_[p]}] +=
@@ -152,7 +152,8 @@ double SwitchEstimator::seconds(SwitchKind kind, const SwitchLayout &from,
     tensor.to = behind.boxes;
   }
   auto lots = switches::findLots(tensors);
-  // Of a model's parameters each rank of a graph has a part, all of them all.
+  // All ranks of a graph together have all parameters of the model, so no lot
+  // lacks a holder.
   assert(lots.isOk());
   Arrivals arrivals(cluster_, std::max(from.ranks_, to.ranks_));
   for (const switches::Lot &lot : lots->lots)

@@ -31,7 +31,7 @@ enum class SwitchKind {
   Gradients, ///< to where home updates them
 };
 
-/// Where a graph's parameters lie, as far as switches depend on it.
+/// Distribution of a graph's parameters, as far as switches depend on it.
 class SwitchLayout {
 public:
   /// O(parameters * ranks).

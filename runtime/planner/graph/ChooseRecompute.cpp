@@ -40,7 +40,7 @@ public:
     };
     if (!start.empty())
       descend(start);
-    // Where one ends depends on where it began.
+    // A descent depends on its start, so several are tried.
     if (best.makespan == never)
       for (plan::Recompute mode :
            {plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE,
@@ -105,7 +105,8 @@ private:
            problems_[mode].backward[stage][m];
   }
 
-  /// Those that have mode `from`, best first to be changed.
+  /// Returns the micro-batches with mode `from`, in the order of the gain from
+  /// a change to `to`.
   std::vector<int> ranked(int stage, plan::Recompute from,
                           plan::Recompute to) const {
     std::vector<int> list;

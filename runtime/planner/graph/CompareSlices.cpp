@@ -18,7 +18,7 @@
 namespace dyna {
 namespace {
 
-/// A way to plan slices, written without looking at places.
+/// A plan with slices, written before its blocks are placed.
 struct SlicedCandidate {
   plan::Plan cut;
   PlanChoice choice;

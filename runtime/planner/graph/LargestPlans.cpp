@@ -93,7 +93,8 @@ public:
   /// with a slowdown what `evenStages` says.
   Status takeLargest(int microBatches, const PlanOptions &options, bool trains,
                      std::optional<double> slowdown = 1, bool alone = false) {
-    // Those behind what is kept at a time find the place of those before.
+    // Later micro-batches reuse the places of those that are done, beyond the
+    // number kept at a time.
     const int kept = std::min(microBatches, mostKept(options, alone));
     const int most = fewOf(mostPlaced, 4, options, alone);
     const int placed = kept <= most ? microBatches : most;
@@ -113,10 +114,10 @@ public:
     return take(plan);
   }
 
-  /// The lives of a sequential plan's blocks end with their micro-batch, and
-  /// their order depends on nothing but whether others follow (the last one
-  /// starts the reductions, which come in between), so that two stand for all:
-  /// whatever the plan, its sequential form fits.
+  /// In a sequential plan the blocks of a micro-batch are freed at its end.
+  /// Their order depends only on whether other micro-batches follow, because
+  /// the last one starts the reductions. So two micro-batches stand for any
+  /// number, and the sequential form of any plan fits.
   Status takeSequential(const PlanOptions &options, bool training) {
     const PlanOptions sequential = lastResort(options);
     for (int count = 1; count <= 3; ++count)
@@ -318,7 +319,7 @@ StatusOr<std::vector<int64_t>> leastDynamicBytes(const PlanWriter &writer,
       checkOptions(writer.graph().model(), writer.graph().ranks(), fitting));
   Largest largest(writer);
   for (const PlanOptions &fixed : withFixedSlices(writer, fitting)) {
-    // What `auto` cuts stays whole if slices do not fit.
+    // With `auto`, samples stay whole if slices do not fit.
     if (options.slices.policy == SlicePolicy::Auto && fixed.slices.any())
       break;
     DYNA_RETURN_IF_ERROR(largest.takeSequential(fixed, training));
@@ -338,7 +339,7 @@ StatusOr<std::vector<int64_t>> largestDynamicBytes(const PlanWriter &writer,
         options.slices.policy == SlicePolicy::Auto && fixed.slices.any();
     if (!onlyTrains) {
       DYNA_RETURN_IF_ERROR(largest.takeSequential(fixed, training));
-      // What else is tried makes that form rare.
+      // Plans rarely need this form, because others are tried first.
       DYNA_RETURN_IF_ERROR(largest.takeEvaluation(fixed));
     }
     if (training)

@@ -197,7 +197,7 @@ StatusOr<double> estimatePipeline(const PlanWriter &writer,
     limitStages(problem, graph, replica, choice, beside);
   }
   const double seconds = makespanWithin(problem, choice.schedule);
-  // What does not fit falls back to an order that goes by memory.
+  // If it does not fit, uses an order that respects memory.
   return seconds < PlanWriter::never
              ? seconds
              : makespanWithin(problem, Schedule::Adaptive);

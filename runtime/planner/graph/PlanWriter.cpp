@@ -199,9 +199,9 @@ StatusOr<WrittenPlan> PlanWriter::writeFirst(const plan::Plan &cut,
 
 Status PlanWriter::writeWithin(plan::Plan &plan, PlanChoice choice,
                                double atMost, const WrittenPlan *first) const {
-  // The further stages run ahead, the more inputs wait behind them, which no
-  // estimate of what a stage keeps knows: as many as fit, as under the cyclic
-  // schedule, as under 1F1B, one.
+  // If stages run further ahead, more received inputs wait. Estimates of the
+  // memory of a stage do not contain these. So limits are tried in turn: as
+  // many as fit, as under the cyclic schedule, as under 1F1B, one.
   using Behind = int; // stages
   const std::vector<int (*)(Behind)> most = {
       nullptr, [](Behind behind) { return 2 * behind + 1; },
@@ -246,8 +246,8 @@ Status PlanWriter::writeWithinNumbers(plan::Plan &plan, PlanChoice &choice,
         DYNA_RETURN_IF_ERROR(chooseModes(plan, beside, choice).status());
       DYNA_RETURN_IF_ERROR(writeEstimated(plan, choice, true, beside, &held));
     }
-    // Placing takes far longer than playing, and with less memory nothing is
-    // shorter.
+    // Placing costs far more time than simulating, and no plan is faster with
+    // less memory.
     if (atMost < never && !isWritten) {
       DYNA_ASSIGN_OR_RETURN(PlanTimes times, timePlan(graph_, plan, costs_));
       if ((isSlower = times.makespan >= atMost))
@@ -261,7 +261,7 @@ Status PlanWriter::writeWithinNumbers(plan::Plan &plan, PlanChoice &choice,
       if (above <= 0)
         continue;
       fits = false;
-      // What came beside this time, which others of these sizes have too.
+      // The excess of this attempt, which other orders of these sizes have too.
       beside[rank] = std::max(beside[rank] + above, bytes - held[rank]);
     }
     if (fits)

@@ -39,7 +39,7 @@ StatusOr<plan::Plan> Planner::cut(const std::vector<int64_t> &lengths,
     own.batching = Batching::Ragged;
   DYNA_ASSIGN_OR_RETURN(PlanCut cut,
                         cutStep(writer(), lengths, targetTokens, own, trains));
-  // Of the programs that were tried nothing stays.
+  // Removes the programs that were tried.
   cut.plan.ranks.assign(graph_.ranks(), {});
   cut.plan.fallback.clear();
   return std::move(cut.plan);
@@ -75,7 +75,7 @@ StatusOr<plan::Plan> Planner::schedule(plan::Plan plan,
                                        bool trains) const {
   DYNA_RETURN_IF_ERROR(checkOptions(graph_.model(), graph_.ranks(), options));
   plan.ranks.assign(graph_.ranks(), {});
-  // Whether an order fits, its placed plan tells.
+  // The placed plan shows if the order fits.
   DYNA_ASSIGN_OR_RETURN(plan, completePlan(writer(), plan, options, trains));
   keepCompute(plan);
   return plan;

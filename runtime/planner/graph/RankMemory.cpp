@@ -1,4 +1,4 @@
-//===- RankMemory.cpp - How large the dynamic regions are -----------------===//
+//===- RankMemory.cpp - Sizes the dynamic regions of ranks ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +48,7 @@ StatusOr<DynamicRegions> sizeDynamicRegions(const Planner &planner,
 
 StatusOr<std::vector<int64_t>> LeastRegions::of(int64_t microBatch,
                                                 int64_t longest) {
-  // What is not longer than a micro-batch changes nothing.
+  // Samples no longer than a micro-batch change nothing.
   longest = std::max(microBatch, longest);
   auto [found, isNew] = known_.try_emplace({microBatch, longest});
   if (!isNew)
@@ -125,7 +125,7 @@ StatusOr<bool> LeastRegions::hold(const ExecutableGraph &graph,
   return largest > 0 ? fit(graph, room, largest, tokens) : false;
 }
 
-/// Of arenas that hold parameters, too.
+/// Returns the bytes that arenas have beside the persistent tensors.
 static std::vector<int64_t>
 roomBeside(const Planner &planner, Persistent persistent, int64_t rankBytes) {
   const ExecutableGraph &graph = planner.graph();

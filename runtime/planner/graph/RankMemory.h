@@ -1,11 +1,11 @@
-//===- RankMemory.h - How large the dynamic regions are ---------*- C++ -*-===//
+//===- RankMemory.h - Sizes the dynamic regions of ranks --------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rank's arena is what it holds all the time (parameters, gradients, state of
-// the optimizer) and a dynamic region, in which plans place what micro-batches
-// take. The more of it there is, the further stages run ahead and the less is
-// computed again; beyond what plans can use at most, it would lie idle.
+// A rank's arena has a persistent part (parameters, gradients, optimizer state)
+// and a dynamic region. Plans place the blocks of micro-batches in the region.
+// With a larger region, stages run further ahead and less is recomputed. Memory
+// beyond what plans can use would lie idle.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,55 +26,60 @@ namespace dyna {
 
 struct DynamicRegions {
   std::vector<int64_t> bytes; ///< of each rank
-  std::vector<int64_t> most;  ///< that plans of the same options can use
+  std::vector<int64_t>
+      most; ///< upper bound that plans of the same options can use
   bool areLimited() const { return bytes != most; }
 };
 
-/// For arenas of at most `rankBytes` (-1: not limited), which hold `persistent`.
-/// Fails (ResourceExhausted) where a rank has not room for the sequential form
-/// of its plans, with the numbers; with `atLeast` such a rank gets that room
-/// all the same. O(ranks * parameters), with limits.
+/// Sizes the regions of arenas of at most `rankBytes` (-1: not limited), which
+/// also hold `persistent`. Fails with ResourceExhausted, and the numbers, if a
+/// rank has no room for the sequential form of its plans. With `atLeast` such a
+/// rank gets that room in spite of the limit. O(ranks * parameters) with
+/// limits.
 StatusOr<DynamicRegions> sizeDynamicRegions(const Planner &planner,
                                             const PlanOptions &options,
                                             Persistent persistent,
                                             int64_t rankBytes,
                                             bool atLeast = false);
 
-/// What plans of a strategy need at least, their sequential form, by the tokens of
-/// micro-batches; each number is worked out once, for as many questions as there are
-/// about it. What a run has room for and what a search takes for such is asked
-/// here. One thread at a time.
+/// Computes the least regions of a strategy: those of the sequential form of
+/// its plans. They depend on the tokens of micro-batches, and each is computed
+/// once. Runs and searches use this class to find which samples fit. Not
+/// thread-safe.
 class LeastRegions {
 public:
-  /// Of options that say all but tokens. `planner` must outlive it.
+  /// `options` have everything except tokens. `planner` must outlive the
+  /// object.
   LeastRegions(const Planner &planner, PlanOptions options, bool training)
       : planner_(planner), options_(std::move(options)), training_(training) {}
 
-  /// Bytes of a rank by its place in a replica (`indexInReplica`), for micro-batches
-  /// of several samples with `microBatch` tokens, and single samples with `longest`.
-  /// As Planner::leastDynamicBytes.
+  /// Returns the least bytes by place in a replica (`indexInReplica`).
+  /// Micro-batches of several samples have `microBatch` tokens, and single
+  /// samples have `longest`. As Planner::leastDynamicBytes.
   StatusOr<std::vector<int64_t>> of(int64_t microBatch, int64_t longest);
 
-  // Of `room` bytes for the region of each rank of `graph`: the planner's, or one
-  // that differs from it in the numbering of ranks and ZeRO.
+  // The functions below have `room` bytes for the region of each rank of
+  // `graph`. That is the planner's graph, or one that differs from it only in
+  // ZeRO and in the numbering of ranks.
 
   StatusOr<bool> fit(const ExecutableGraph &graph,
                      const std::vector<int64_t> &room, int64_t microBatch,
                      int64_t longest);
-  /// Tokens of the largest micro-batches, of several samples or one: 0 to `most`.
-  /// O(log tokens) least regions.
+  /// Returns the tokens of the largest micro-batches that fit, of several
+  /// samples or one: 0 to `most`. O(log tokens) least regions.
   StatusOr<int64_t> largestMicroBatch(const ExecutableGraph &graph,
                                       const std::vector<int64_t> &room,
                                       int64_t most);
-  /// Tokens of the longest sample, alone in its micro-batch: `microBatch`, with
-  /// which it may still not fit, to `most`. O(log tokens) least regions.
+  /// Returns the tokens of the longest sample that fits alone in its
+  /// micro-batch: `microBatch` to `most`. A result of `microBatch` may itself
+  /// not fit. O(log tokens) least regions.
   StatusOr<int64_t> longestSample(const ExecutableGraph &graph,
                                   const std::vector<int64_t> &room,
                                   int64_t microBatch, int64_t most);
-  /// Whether a run whose micro-batches have `microBatch` tokens, or what there is
-  /// room for, takes a sample of so many: `tokens <= longestSample(largest
-  /// micro-batch)`, in few questions where it does. With `rooms` that hold less it
-  /// holds no more.
+  /// Returns true if a run accepts a sample of `tokens`. Its micro-batches have
+  /// `microBatch` tokens, or fewer if no more fit. Equals `tokens <=
+  /// longestSample(largest micro-batch)`, but computes fewer least regions if
+  /// it is true. With less `room` fewer samples are accepted.
   StatusOr<bool> hold(const ExecutableGraph &graph,
                       const std::vector<int64_t> &room, int64_t microBatch,
                       int64_t tokens);
@@ -86,16 +91,17 @@ private:
   std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> known_;
 };
 
-/// Tokens of the longest sample, alone in its micro-batch, with which the same
-/// arenas would do: between `options.maxTokensPerMicroBatch`, of which the above
-/// may still fail, and `options.mostTokens()`. O(log tokens) least regions.
+/// Returns the tokens of the longest sample that fits the same arenas alone in
+/// its micro-batch. The result is between `options.maxTokensPerMicroBatch`,
+/// with which sizing may still fail, and `options.mostTokens()`. O(log tokens)
+/// least regions.
 StatusOr<int64_t> longestSampleWithin(const Planner &planner,
                                       const PlanOptions &options,
                                       Persistent persistent, int64_t rankBytes);
 
-/// Tokens of the largest micro-batches, of several samples or one, with which
-/// they would do: 0 to `options.maxTokensPerMicroBatch`. O(log tokens) least
-/// regions.
+/// Returns the tokens of the largest micro-batches, of several samples or one,
+/// that fit the same arenas: 0 to `options.maxTokensPerMicroBatch`. O(log
+/// tokens) least regions.
 StatusOr<int64_t> largestMicroBatchWithin(const Planner &planner,
                                           const PlanOptions &options,
                                           Persistent persistent,

@@ -16,8 +16,9 @@ namespace dyna {
 
 static constexpr double never = std::numeric_limits<double>::infinity();
 
-/// In the order of their numbers, and the shortest first. Those that follow each other
-/// keep their order: backward in reverse.
+/// Returns the time of the faster of two orders: by number, and shortest first.
+/// Micro-batches that follow each other are only tried by number, with
+/// backwards in reverse.
 static double dispatchTime(const PipelineProblem &problem) {
   const int count = problem.microBatches();
   std::vector<int> byNumber(count);

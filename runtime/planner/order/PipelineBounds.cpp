@@ -12,10 +12,11 @@
 
 namespace dyna {
 
-/// What a stage takes at least, from the start of all to its end, if micro-batch m
-/// comes to it after `down[m]`, works there for `work[m]` and leaves `up[m]` behind
-/// it. That holds for any of the micro-batches alone, too: small ones come early,
-/// but have soon been done, and the others still have their long ways.
+/// Returns a lower bound of the time from the start of a pipeline to its end,
+/// by one stage. Micro-batch m reaches it after `down[m]`, works there for
+/// `work[m]`, and leaves `up[m]` after it. Every subset of micro-batches gives
+/// a bound. This compares the subsets with the largest down + up, because short
+/// micro-batches come early and add little work.
 static double loadOf(const double *down, const std::vector<double> &work,
                      const double *up) {
   std::vector<int> order(work.size());
@@ -44,8 +45,8 @@ PipelineBounds boundPipeline(const PipelineProblem &problem) {
   ItemSeconds seconds(problem);
   const bool split = problem.splitsBackward();
   const StageGraph graph(problem);
-  // Of each stage and micro-batch: the time from its start to when it comes to the
-  // stage, and from the end of its backward there to the end of all.
+  // Seconds of each micro-batch from its start to the stage (`down`), and from
+  // the end of its backward there to the end of all (`up`).
   std::vector<double> down(static_cast<size_t>(stages) * count, 0);
   std::vector<double> up = down, turn = down, work(count);
   const std::vector<double> none(count, 0);

@@ -132,7 +132,7 @@ private:
   const int stages_;
   const StageGraph links_;
   TaskGraph graph_;
-  /// Of every item in turn, the task that it begins and the one it ends with.
+  /// First and last task of every item, in order.
   std::vector<std::pair<int, int>> tasks_;
   std::vector<int> taskOf_; ///< [kind][stage][micro-batch]; -1: none
 };
@@ -222,7 +222,8 @@ std::vector<SafetyStock> safetyStockOf(const StageOrders &orders,
                                        const PipelineProblem &problem) {
   const int stages = static_cast<int>(orders.size());
   const ItemArrivals arrivalsOf(orders, problem);
-  // What arrives as a stage becomes free keeps it busy, but is no stock.
+  // An item that arrives just when a stage becomes free keeps it busy, but is
+  // no stock.
   const double moment = 1e-9 * makespanOf(orders);
   std::vector<SafetyStock> stocks;
   for (int s = 0; s < stages; ++s) {

@@ -30,7 +30,7 @@ public:
   double backward(int stage, int m) const {
     return clamp(problem_.backward[stage][m]);
   }
-  // Of schedules that fill gaps, the three pieces.
+  // Parts of backward, used by schedules that fill gaps.
   double recompute(int stage, int m) const {
     return std::clamp(problem_.recomputeOf(stage, m), 0.0, most);
   }
@@ -66,7 +66,7 @@ struct ClockOptions {
 Status timeItems(StageOrders &orders, const PipelineProblem &problem,
                  const ClockOptions &options);
 
-// Of orders whose times are filled in.
+// The functions below take orders whose times are filled in.
 
 /// When the last item ends.
 double makespanOf(const StageOrders &orders);

@@ -83,8 +83,9 @@ public:
     int64_t offset = 0;
     for (int w = first; w <= last; ++w)
       offset = std::max(offset, windows_[w].floor);
-    // What is behind a cursor ends below the offset, or lives at another time. An
-    // offset that rises may meet more in windows that were looked at before.
+    // Blocks that a cursor has passed end below the offset or live at another
+    // time. A higher offset may meet more blocks in windows that were already
+    // visited.
     for (bool isRising = true; isRising;) {
       isRising = false;
       for (int w = first; w <= last; ++w) {

@@ -16,24 +16,26 @@ namespace {
 using plan::Instruction;
 using PhaseSwitches = SwitchTable::PhaseSwitches;
 
-/// Of the switches in a program, those of its own values and of the gradients of
-/// the phase before. All others are of what leaves the phase.
+/// Returns true for switches that bring data to the phase. These are its own
+/// value switches and the gradient switches of the phase before. All other
+/// switches carry data away.
 bool comes(const Instruction &i, int phase) {
   const ExchangeOp op = exchangeOf(i.op);
   return op.isSwitch() &&
          i.phase == (op.kind == ExchangeKind::ValueSwitch ? phase : phase - 1);
 }
 
-/// All that was started before is waited for first: then no phase before has
-/// anything left.
+/// Moves waits for earlier switches to the front, so that nothing of the phases
+/// before is left.
 void waitFirst(plan::RankProgram &program, int phase) {
   std::stable_partition(program.instructions.begin(),
                         program.instructions.end(),
                         [&](const Instruction &i) { return comes(i, phase); });
 }
 
-/// What leaves the phase starts last, in the same order. All ranks do so, or some
-/// wait for ever: what they start together has one order.
+/// Moves the starts of switches that leave the phase to the end, in the same
+/// order on all ranks. Otherwise ranks could wait forever, because exchanges
+/// that they start together need one order.
 void startLast(plan::Plan &plan, int phase) {
   for (plan::RankProgram &program : plan.ranks)
     std::stable_partition(
@@ -43,9 +45,10 @@ void startLast(plan::Plan &plan, int phase) {
         });
 }
 
-/// In which order blocks of one end are placed, from the outermost on: those that
-/// stay longest, so that the last phase has all but them, or those that come
-/// first, so that two layouts side by side need no more than what is there.
+/// Order in which blocks of one end are placed, from the outermost inward. With
+/// the longest lives first, the last phase has all memory except theirs. With
+/// the earliest first, two layouts side by side need no more than both
+/// together.
 enum class Inward { LongestFirst, EarliestFirst };
 
 /// The blocks of one rank in as small a region as they fit.
@@ -68,7 +71,8 @@ public:
 
   const std::vector<StepBlock> &blocks() const { return blocks_; }
   int64_t bytes() const { return bytes_; }
-  /// What is needed while a phase computes, and at most; by phase.
+  /// Returns the largest number of bytes in use while a phase computes, by
+  /// phase.
   const std::vector<int64_t> &computing() const { return computing_; }
 
 private:
@@ -220,7 +224,7 @@ Status placePhases(const SwitchTable &switches,
 
 namespace {
 
-/// What a graph other than home has beside micro-batches, at most.
+/// Largest bytes of a graph other than home, beside its micro-batches.
 struct Hold {
   int64_t before = 0; ///< at the end of the phase before: values, as they come
   int64_t own = 0;    ///< in its own phase

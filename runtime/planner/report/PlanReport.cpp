@@ -218,8 +218,8 @@ static double secondsOfExchange(const plan::Plan &plan,
   return seconds + std::max(0.0, times.makespan - end);
 }
 
-/// What stands behind all pipelines: the norms are summed when every gradient is
-/// there, and updates come after them.
+/// Returns the seconds after all pipelines. Norms are summed when every
+/// gradient is complete, and updates come after them.
 static double secondsOfUpdates(const plan::Plan &plan, const PlanWork &work) {
   double norms = 0, updates = 0;
   for (const PlannedTransfer &transfer : work.transfers())
@@ -352,7 +352,7 @@ StatusOr<PlanReport> reportPlan(const ExecutableGraph &graph,
   return reportPlan(graph, plan, costs, work, times);
 }
 
-/// Of one graph.
+/// Describes the stages of a step with one graph.
 static std::string describeStages(const PlanReport &report) {
   const auto steps = static_cast<double>(std::max<int64_t>(report.steps, 1));
   std::string text =
@@ -370,7 +370,8 @@ static std::string describeStages(const PlanReport &report) {
   return text;
 }
 
-/// Of a step of several: seconds and bytes are means of all steps.
+/// Describes a step with several phases. Seconds and bytes are means over all
+/// steps.
 static std::string describePhases(const PlanReport &report) {
   const auto steps = static_cast<double>(std::max<int64_t>(report.steps, 1));
   std::string text =

@@ -25,7 +25,7 @@ struct PlayedPhase {
   const VerifiedStep::Phase *phase;
   /// Bytes of its switches, and their durations if nothing else happens.
   PhaseSwitchCosts switches;
-  PlanWork work; ///< its plan alone, in which switches take no time
+  PlanWork work; ///< its plan alone; switches take no time.
   /// Seconds from the begin of the step to the first instruction of the phase on any
   /// rank; 0 for the first phase.
   double begin = 0;

@@ -83,7 +83,7 @@ estimateSingles(const CostModel &costs, const StrategySpace &space,
   return candidates.alone();
 }
 
-/// Of lengths as they are to count.
+/// Searches strategies for these lengths, after truncation.
 static StatusOr<ChosenStrategies> search(const CostModel &costs,
                                          const StrategySpace &space,
                                          std::vector<int64_t> lengths,

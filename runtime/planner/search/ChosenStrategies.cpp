@@ -176,7 +176,7 @@ std::string ChosenStrategies::rangesTable() const {
 std::string ChosenStrategies::singlesTable() const {
   if (found_.bestSingle.ranges.empty())
     return "no single strategy has room for the longest samples\n";
-  // Once they were played, estimates are no comparison.
+  // After strategies were simulated, estimates are not comparable.
   std::string text = formatText(
       "best single strategy by estimates %.3f s: %s%s\n",
       found_.bestSingle.seconds(),

@@ -75,7 +75,7 @@ private:
       single_; ///< found instead of what estimates favour
   PlanRequest request_;
   bool isOther_ = false; ///< than estimates favour
-  // Of what was found by estimates.
+  // The result of the search by estimates.
   double expected_ = 0;
   size_t expectedRanges_ = 0;
   std::string expectedText_;

@@ -147,8 +147,8 @@ private:
     std::sort(open_.begin(), open_.end(), isFaster); // none has been simulated
     std::vector<SingleStrategy> near;
     std::set<std::string> shown;
-    // What a step of degrees and modes takes of their first estimate. Orders of ranks
-    // change the same parts of both.
+    // Ratio of the estimate of a step to the first estimate, by degrees and
+    // modes. Orders of ranks change the same parts of both estimates.
     std::map<std::string, double> corrections;
     double best = never;
     for (SingleStrategy &single : open_) {

@@ -228,7 +228,7 @@ StrategyCandidates::create(const CostModel &costs, const StrategySpace &space,
         1,
         static_cast<int>(distinctOrders(space.orders, entry.strategy).size()));
   DYNA_RETURN_IF_ERROR(maker.estimateAll(lengths));
-  // Those that cannot even hold parameters are of no use to anybody.
+  // Removes candidates that cannot even hold the parameters.
   auto isLost = [&](const Entry &entry) {
     return space.memoryBytes > 0 &&
            *std::max_element(entry.placed->guestBytes.begin(),

@@ -45,7 +45,8 @@ LengthDistribution::Part LengthDistribution::between(int64_t first,
   const auto count = static_cast<double>(end - begin);
   const double expected =
       samplesPerStep_ * count / static_cast<double>(lengths_.size());
-  // Of many independent samples the number is Poisson's.
+  // The number of samples in a range has a Poisson distribution, if there are
+  // many independent samples.
   part.probability = 1 - std::exp(-expected);
   if (part.probability > certain)
     part.probability = 1;
@@ -72,7 +73,7 @@ LengthDistribution::Part LengthDistribution::between(int64_t first,
         std::llround(scale * (tokens_[next] - tokens_[at]));
     at = next;
   }
-  // The longest of n is expected at n / (n + 1) of the way.
+  // The longest of n samples is expected at the quantile n / (n + 1).
   part.lengths.longest =
       lengths_[begin +
                std::min(end - begin - 1,
@@ -195,7 +196,7 @@ private:
                             : firsts_[bound] - 1;
   }
 
-  /// Of lengths from bound i to bound j.
+  /// Returns the samples with lengths from bound i to bound j.
   const LengthDistribution::Part &partOf(int i, int j) const {
     // Rows of bounds_ - i entries each.
     return parts_[static_cast<size_t>(i) * bounds_ - i * (i - 1) / 2 + j - i -
@@ -225,7 +226,7 @@ private:
     return bestOrder(costs_, home, candidates, probabilities, order);
   }
 
-  /// What entering and leaving a candidate takes at least.
+  /// Returns the least seconds to enter and leave a candidate.
   double leastSwitch(int candidate, int home) const {
     double enter = costs_.switchSeconds(SwitchKind::First, home, candidate);
     if (candidate == home)
@@ -340,7 +341,7 @@ private:
   std::vector<LengthDistribution::Part> parts_;
   FoundStrategies found_;
   double best_ = never;
-  // Of one home.
+  // State of the search for one home.
   int home_ = 0;
   std::vector<double> weights_, rest_;
   std::vector<int> chosen_, ends_;

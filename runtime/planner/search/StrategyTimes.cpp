@@ -88,8 +88,9 @@ double StrategyCandidates::phaseSeconds(
     const Entry &entry, const PhaseLengths &lengths, int64_t longest,
     const std::function<int64_t(int)> &tokensOf) const {
   const int64_t wanted = std::max(longest, kUsualMicroBatch);
-  // As many micro-batches of several samples at a time as stages, or fewer larger
-  // ones; and of a sample that is longer as many as have room.
+  // Tries as many micro-batches of several samples in flight as there are
+  // stages, and fewer larger ones. A longer sample has as many in flight as
+  // fit.
   RoomInFlight room;
   double best = never;
   for (int inFlight = entry.placed->graph.stages(); inFlight > 0;

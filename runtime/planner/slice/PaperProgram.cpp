@@ -61,7 +61,7 @@ public:
   }
 
   SlicePlan plan;
-  double seconds = infinity; ///< Of the plan; infinite without one.
+  double seconds = infinity; ///< of the plan; infinite without one
   int tried = 0;
 
 private:

@@ -14,7 +14,7 @@
 namespace dyna {
 namespace {
 
-/// Of a sample.
+/// Largest number of slices of a sample.
 constexpr int64_t mostSlices = 1 << 20;
 
 /// A plan whose cuts are those of `cut`, each of one sample, and whose bundles are

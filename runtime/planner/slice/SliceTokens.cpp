@@ -99,7 +99,7 @@ double CapSearch::largestBetter(double sum, double high) const {
   if (stages_ == 1)
     return high;
   double total = (best_ - sum) / (stages_ - 1);
-  // What rounding took off it.
+  // Adds what rounding may have removed.
   for (double step =
            std::max(total * epsilon, std::numeric_limits<double>::denorm_min());
        total < high && objective(sum, total) < best_; step *= 2)

@@ -14,7 +14,7 @@ namespace dyna {
 
 namespace {
 
-/// Where a way to merge stands among others: the least is taken.
+/// Rank of a merge among others: the least one is chosen.
 struct Way {
   double phaseSeconds = 0, switchSeconds = 0;
   std::vector<int> target; ///< by length: where that range's samples go
@@ -69,7 +69,8 @@ public:
 private:
   static constexpr double unknown = -2, none = -1;
 
-  /// Of the samples of ranges first to last, under the strategy of the last.
+  /// Returns the seconds of the samples of ranges first to last, under the
+  /// strategy of the last.
   double phase(int first, int last) {
     double &known = known_[static_cast<size_t>(first) * count_ + last];
     if (known != unknown)

@@ -73,8 +73,9 @@ parameterBytes(const std::vector<const ExecutableGraph *> &graphs, int home) {
 
 namespace {
 
-/// The shortest way from home through all other graphs: by the set of graphs that
-/// have had their phase and the last of them (Held and Karp, 1962).
+/// Finds the shortest path from home through all other graphs. Its states are
+/// the set of graphs that had their phase and the last of them (Held and Karp,
+/// 1962).
 class OrderSearch {
 public:
   OrderSearch(const std::vector<std::vector<double>> &seconds, int home)
@@ -99,7 +100,8 @@ public:
 private:
   static constexpr double unknown = -1;
 
-  /// Where to go from `last` with these graphs left: the first of the best.
+  /// Returns the next graph after `last` with these graphs left: the first of
+  /// the best.
   int next(int left, int last) {
     int best = -1;
     double bestSeconds = std::numeric_limits<double>::infinity();

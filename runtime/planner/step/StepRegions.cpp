@@ -21,17 +21,19 @@ public:
   StatusOr<StepRegions> within(int64_t rankBytes, bool atLeast) const;
 
 private:
-  /// What the plans of a graph can be.
+  /// Returns the options of the largest plans of a graph.
   PlanOptions widestOptions(const PlannedGraph &graph) const {
     PlanOptions options = graphs_.optionsOf(graph);
-    // Of more micro-batches in flight than fill a mini-batch, none can be full.
+    // If more micro-batches are in flight than a mini-batch has, none of them
+    // can be full.
     options.inFlight = static_cast<int>(
         std::min<int64_t>(options.inFlight, graph.microBatches + 1));
     options.tokensPerStep = tokensPerStep_;
     return options;
   }
-  /// Where sizes are open, of micro-batches as large as the longest sample, which
-  /// runs choose where there is room for that: no sample is refused or shortened.
+  /// Returns the options of the smallest plans of a graph. If sizes are open,
+  /// micro-batches are as large as the longest sample. A run chooses this size
+  /// if it fits: no sample is refused or shortened then.
   PlanOptions smallestOptions(const PlannedGraph &graph) const {
     PlanOptions options = widestOptions(graph);
     if (graph.isSizeOpen && options.longestSample > 0) {
@@ -41,13 +43,16 @@ private:
     }
     return options;
   }
-  /// Of the rank's arena that is largest, with `dynamic` bytes for plans by rank.
+  /// Returns the bytes of the largest arena, with `dynamic` bytes for plans by
+  /// rank.
   int64_t largestNeed(const PlannedGraph &graph,
                       const std::vector<int64_t> &dynamic) const;
-  /// Of a rank's arena: with so many nothing is refused, whatever rank it is of.
+  /// Returns the bytes of an arena that is large enough for any rank, so that
+  /// nothing is refused.
   StatusOr<int64_t> enoughBytes() const;
-  /// The same of one graph whose sizes are open, with samples as short as are worth
-  /// anything, into which a run splits documents for which there is no room.
+  /// Returns the bytes that are enough for one graph with open sizes and short
+  /// samples. A run splits documents into such samples if longer ones do not
+  /// fit.
   StatusOr<int64_t> enoughForShort(const PlannedGraph &graph) const;
   static constexpr int64_t kShortSample = 32;
   /// A graph's regions by themselves, beside what its ranks have of the others.
@@ -122,8 +127,8 @@ StatusOr<int64_t> RegionSizes::enoughForShort(const PlannedGraph &graph) const {
 Status RegionSizes::refuseGraph(const PlannedGraph &graph, int64_t given,
                                 int64_t rankBytes, const Status &status) const {
   DYNA_ASSIGN_OR_RETURN(int64_t enough, enoughBytes());
-  // What is enough goes by the smallest plans, and so does what is said to be
-  // missing.
+  // The sufficient bytes are those of the smallest plans, so the missing bytes
+  // are too.
   const Status least =
       sizeGraph(graph, smallestOptions(graph), rankBytes, /*atLeast=*/false)
           .status();

@@ -17,14 +17,17 @@
 namespace dyna {
 namespace {
 
-/// What takes less than so many latencies goes no detours: each waits for two.
+/// If the bound of a switch is below so many latencies, it uses no detours,
+/// because each costs two.
 constexpr double kLatenciesOfDetour = 20;
-/// Detours that save less are not worth what has to wait for them.
+/// Detours must shorten the switch to this share of its time. Smaller gains do
+/// not outweigh the waits.
 constexpr double kWorthOfDetours = 0.98;
-/// What takes no more than so many times the bound is not looked at again.
+/// A plan within this factor of the bound is not improved further.
 constexpr double kNearBound = 1.05;
 
-/// Buckets that hand something on stand behind so many others, at most.
+/// Largest number of other buckets that a bucket with forwarded data is placed
+/// after.
 constexpr int kMostBehind = 64;
 
 /// Ports that take no time are all alike.
@@ -95,8 +98,9 @@ TimedSwitch withFewWaits(switches::DealtSwitch dealt,
   return {std::move(dealt), std::move(best), shortest};
 }
 
-/// Returns the plan, or Algorithm 1's if that takes less time: where latencies
-/// count, or all ways are direct, hops and pieces that save bytes do not.
+/// Returns the plan, or Algorithm 1's plan if that is faster. Hops and pieces
+/// that save bytes do not pay if latencies dominate or if all routes are
+/// direct.
 StatusOr<SwitchPlan> orAlgorithm1(const std::vector<SwitchTensor> &tensors,
                                   const SwitchNetwork &ports,
                                   const SwitchOptions &options, double bound,

@@ -38,15 +38,17 @@ Status forCells(const std::vector<SwitchTensor> &tensors, Visit visit) {
   return Status::ok();
 }
 
-/// Who gets it: all, or the first, one that has it before others.
+/// Returns the ranks that receive the lot: all, or only the first, which is a
+/// holder if there is one.
 std::vector<int> receiversOf(const Lot &lot) {
   if (lot.delivery == Delivery::All)
     return lot.needers;
   return {lot.staying.empty() ? lot.needers.front() : lot.staying.front()};
 }
 
-/// Every receiver gets a cell from a holder that `choose(lot, receiver, bytes)`
-/// names, or keeps what it has. `add(hop, tensor, cell, bytes)` puts it into a bucket.
+/// Lets every receiver get a cell from the holder that `choose(lot, receiver,
+/// bytes)` returns, or keep its own. `add(hop, tensor, cell, bytes)` puts it
+/// into a bucket.
 template <typename Choose, typename Add>
 Status dealDirect(const std::vector<SwitchTensor> &tensors, Buckets &buckets,
                   Choose choose, Add add) {

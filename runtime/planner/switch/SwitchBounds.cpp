@@ -37,7 +37,8 @@ public:
       const auto bytes = static_cast<double>(lot.bytes);
       if (lot.lacking.empty())
         continue;
-      // Of a lot that goes to one of several ranks none can be named.
+      // If one of several ranks must receive a lot, the bound counts it for
+      // none of them.
       if (lot.delivery == Delivery::All || lot.lacking.size() == 1)
         for (int rank : lot.lacking)
           receive[rank] += bytes;
@@ -72,7 +73,7 @@ private:
     return nodes;
   }
 
-  /// Nodes that a lot has to come to, and is not in.
+  /// Returns the nodes that a lot must reach, without those that have it.
   std::vector<int> mustEnter(size_t lot) const {
     if (lots_[lot].delivery == Delivery::Once && neederNodes_[lot].size() > 1)
       return {};
@@ -83,8 +84,8 @@ private:
     return nodes;
   }
 
-  /// Bytes that only these nodes have and that a node lacks, even one of them: the first
-  /// copy of each byte leaves one of these nodes.
+  /// Returns the bytes that only these nodes have and that a node lacks, even
+  /// one of these nodes. The first copy of each byte leaves one of these nodes.
   double leaving(const std::vector<int> &side) const {
     double bytes = 0;
     for (size_t i = 0; i < lots_.size(); ++i) {
@@ -117,11 +118,16 @@ private:
     return mask;
   }
 
-  /// Over all parts of a node's ranks: what the rest of them needs and only the
-  /// part has, of all ranks of the node, comes from the part or over the rest's
-  /// network ports; what only the part has, of all ranks, and others need leaves it
-  /// so; and what any rank of the node lacks and only the part has, of the node, is
-  /// sent by the part or comes over the node's network ports.
+  /// Returns the largest bound over all parts of a node's ranks. It counts
+  /// three flows of bytes:
+  ///
+  /// - Bytes that the rest needs, and that only the part has in this node. They
+  ///   come from the part or over the rest's network ports.
+  /// - Bytes that only the part has, of all ranks, and that others need. They
+  ///   leave the part.
+  /// - Bytes that any rank of the node lacks, and that only the part has in
+  ///   this node. The part sends them, or they come over the node's network
+  ///   ports.
   double insideNode(int node) const {
     const int size = network_.endOf(node) - network_.firstOf(node);
     if (size > kLargestNode || network_.insideRate <= 0)
@@ -182,8 +188,8 @@ private:
     return most;
   }
 
-  /// Of a rank, over all that its ports can take at once; one that takes no
-  /// time bounds nothing.
+  /// Returns the seconds of bytes over all ports of a rank together; 0, no
+  /// bound, if a port costs no time.
   double overPorts(double bytes) const {
     const bool isAlone = network_.ranksPerNode == 1;
     const bool isOneNode = network_.nodes() == 1;

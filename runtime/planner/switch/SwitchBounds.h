@@ -2,8 +2,8 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What no plan of a switch can be faster than, on a network of two levels.
-// Bounds count each byte once:
+// Computes lower bounds for the seconds of a switch, on a network of two
+// levels. Bounds count each byte once:
 //
 //     receive   what a rank needs and does not have, over its two ports
 //     send      what only one rank has and others need, over its two ports

@@ -69,7 +69,7 @@ private:
   std::vector<int> bucketOf_; ///< by part
   std::vector<int> place_;    ///< of each part among those of its rank
   std::vector<int> placeOf_;  ///< the same by bucket; -1: none
-  // Of one rank:
+  // State of one rank:
   std::vector<int> parts_;
   std::vector<std::pair<int, int64_t>> freed_; ///< after which place, bytes
 };

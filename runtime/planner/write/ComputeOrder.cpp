@@ -30,7 +30,7 @@ void keepCompute(plan::Plan &plan) {
 
 namespace {
 
-/// Whether weight gradients of a stage are items of their own.
+/// Returns true if weight gradients of a stage are items of their own.
 bool hasWeightItems(const RankView &view, const PlanOptions &options) {
   if (!ruleOf(options.schedule).adapts || !options.splitBackward)
     return false;
@@ -40,7 +40,7 @@ bool hasWeightItems(const RankView &view, const PlanOptions &options) {
   return false;
 }
 
-/// Whether no layer does in one what others do in two pieces.
+/// Returns true if all layers split backward into two instructions.
 bool isSplit(const ExecutableGraph &graph, const plan::Plan &plan) {
   bool any = false;
   for (int rank = 0; rank < plan.rankCount(); ++rank)
@@ -131,7 +131,8 @@ private:
     ++begun_[m][static_cast<int>(kind)];
   }
 
-  /// What schedules promise: a forward, a backward behind it, weights behind that.
+  /// Checks the order of items of a micro-batch: forward, then backward, then
+  /// weight gradients.
   Status check() const {
     for (size_t m = 0; m < own_.size(); ++m)
       for (ItemKind kind :

@@ -101,9 +101,11 @@ public:
     }
   }
 
-  /// Of the last micro-batch's backward, or evaluation, the first instruction.
+  /// Returns the first instruction of the last micro-batch's backward, or of
+  /// its evaluation.
   int lastPass() const { return lastPass_; }
-  /// The instruction before which the gradients of these are whole.
+  /// Returns the instruction before which the gradients of these parameters are
+  /// complete.
   int gradients(const std::vector<int> &parameters) const {
     int ready = 0;
     for (int p : parameters) {
@@ -122,11 +124,11 @@ private:
   int lastPass_ = 0;
 };
 
-/// Places the starts of what leaves a phase: each bucket where all ranks that
-/// start it together can be at one time (Rendezvous), as early as what they send
-/// is there; gradients in the order in which they are whole, values in that of
-/// their buckets, and of both next the one for which ranks need go on least, the
-/// one that needs most counting.
+/// Places the starts of switches that leave a phase. Each bucket starts as
+/// early as its data are there, where all ranks that start it together can be
+/// at one time (Rendezvous). Gradients start in the order in which they become
+/// complete, and values in the order of their buckets. Of both, the next one is
+/// that for which ranks run ahead least, by the rank that runs ahead most.
 class StartPlacer {
 public:
   StartPlacer(const ExecutableGraph &graph, const plan::Plan &plan,
@@ -283,7 +285,7 @@ public:
   }
 
 private:
-  /// What comes from home.
+  /// Starts the switch that brings values from home.
   void startFirst(std::vector<Instruction> &out) {
     for (int b = 0; phases_[0].values && b < phases_[0].values->buckets(); ++b)
       if (values_[0].side().takesPart(b))
@@ -296,7 +298,7 @@ private:
         gradients_[k - 1].waitAll(out);
       gradients_[k].start(start.bucket, out);
     } else {
-      // What came to this phase goes on.
+      // Values that came to this phase are passed on.
       values_[k].waitFor(values_[k + 1].side().sent[start.bucket], out);
       values_[k + 1].start(start.bucket, out);
     }

@@ -73,9 +73,9 @@ StatusOr<PipelineSchedule> orderMessages(StageOrders orders,
   if (backward)
     clock.fillsGaps = rule.adapts;
   else
-    // Without backwards nothing else holds a fast stage back: one to work on and
-    // one behind it keep the next one busy, and memory for received inputs does
-    // not grow with their number.
+    // Without backwards nothing slows a fast stage down. One message in work
+    // and one after it keep the next stage busy. Memory for received inputs
+    // then does not grow with the number of micro-batches.
     clock.sentAhead = rule.waitsForSends ? 1 : 2;
   PipelineSchedule schedule;
   schedule.stages = std::move(orders);

@@ -284,8 +284,8 @@ void ProgramWriter::startGathers() {
   }
 }
 
-/// What a layer uses of another one's parameters is that of one before it on
-/// this rank, whose forward comes first.
+/// A layer may use parameters of another one. That one comes before it on this
+/// rank, and so does its forward.
 void ProgramWriter::waitForGather(int layer) {
   if (gathering_[layer])
     add(Instruction::GATHER_PARAMS_WAIT, layer, 0);
@@ -331,8 +331,9 @@ public:
     for (size_t index = 0; index < items.size(); ++index) {
       const PipelineItem &item = items[index];
       startMessages(item.start);
-      // At least one item lies between a send's start and its wait; where stages
-      // run several short ones beside a long one, as many as the receiver takes.
+      // At least one item is between the start of a send and its wait. If
+      // stages run several short items beside a long one, the send ends when
+      // the receiver takes it.
       waitForSends([&](const Sent &sent) {
         return sent.item < index &&
                (!writer_.waitsLate() || sent.message->taken <= item.start);
@@ -386,7 +387,7 @@ private:
       start(*messages_[next_]);
   }
 
-  /// Whether it is a send.
+  /// Adds the start of a message. Returns true if it is a send.
   bool addStart(const PipelineMessage &message) {
     bool sends = message.from == place_.stage;
     if (sends)

@@ -2,9 +2,9 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Megatron-LM's way of packing: samples are joined to rows of the longest length
-// that one can have, and attention goes across. That changes what is computed:
-// rows are made before they are planned, and each is one sample here.
+// Packs samples as Megatron-LM does: they are joined to rows of the longest
+// length, and attention crosses them. This changes the computed function. So
+// rows are made before they are planned, and each row is one sample here.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,10 +2,10 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// DynaPipe (EuroSys'24), section 4: samples in order of length are cut where
-// (stages - 1) * max t + sum t / replicas is smallest; those of a micro-batch are
-// as long as its longest. Micro-batches are dealt to the replicas by their
-// seconds.
+// Makes padded micro-batches as in DynaPipe (EuroSys'24), section 4. Samples
+// are ordered by length and cut where (stages - 1) * max t + sum t / replicas
+// is smallest. All samples of a micro-batch are padded to the longest.
+// Micro-batches are assigned to replicas by their seconds.
 //
 //===----------------------------------------------------------------------===//
 

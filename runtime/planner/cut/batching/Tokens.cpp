@@ -2,8 +2,8 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Samples are dealt to the replicas by work, and each replica's are packed into
-// as few micro-batches as hold them: costs of stages are not looked at.
+// Assigns samples to replicas by work, and packs those of each replica into as
+// few micro-batches as possible. Costs of stages are not used.
 //
 //===----------------------------------------------------------------------===//
 

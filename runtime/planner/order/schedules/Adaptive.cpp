@@ -2,14 +2,15 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Memory-aware adaptive scheduling (DynaPipe, section 5), on a simulated clock
-// instead of in cycles: a stage takes the next backward as soon as it can, and
-// injects forwards as far as its memory goes, in an order that is searched
-// (OrderSearch.h). The limit is tested for every micro-batch, the first one too.
-// Without limits no stage is further ahead than under the cyclic schedule.
+// Orders items by memory-aware adaptive scheduling (DynaPipe, section 5), on a
+// simulated clock instead of in cycles. A stage runs the next backward as soon
+// as it can. It injects forwards as far as its memory permits, in an order that
+// is searched (OrderSearch.h). The limit is tested for every micro-batch, the
+// first one too. Without limits no stage is further ahead than under the cyclic
+// schedule.
 //
-// Micro-batches that follow each other, such as slices, keep their order. Orders of such
-// chains are searched too, and compared with cycles and 1F1B.
+// Micro-batches that follow each other, such as slices, keep their order.
+// Orders of such chains are searched too, and compared with cycles and 1F1B.
 //
 //===----------------------------------------------------------------------===//
 

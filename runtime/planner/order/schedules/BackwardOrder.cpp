@@ -26,7 +26,7 @@ BackwardOrder::BackwardOrder(const PipelineProblem &problem) {
     if (--open == 0)
       unitEnds.push_back(m + 1);
   }
-  // Those of a circle have no last one. Whoever times them refuses the circle.
+  // A circle of micro-batches has no last one. The clock refuses it later.
   if (count > 0 && (unitEnds.empty() || unitEnds.back() != count))
     unitEnds.push_back(count);
   std::vector<char> isThere(count, 0);

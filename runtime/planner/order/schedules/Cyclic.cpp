@@ -18,7 +18,8 @@
 namespace dyna {
 namespace {
 
-/// Of one stage, what is ready and what it holds.
+/// State of one stage: the items that are ready, and the micro-batches that it
+/// holds.
 struct CyclicStage {
   std::vector<int> forwards, backwards;
   size_t nextForward = 0, nextBackward = 0;
@@ -55,7 +56,8 @@ public:
   }
 
 private:
-  /// Whether anything ran. What becomes ready is handed on at its end.
+  /// Runs one cycle. Returns true if anything ran. Items that become ready can
+  /// run in the next cycle.
   bool cycle() {
     unlocked_.clear();
     for (int s = 0; s < problem_.stages(); ++s) {

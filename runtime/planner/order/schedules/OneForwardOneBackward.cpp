@@ -2,10 +2,10 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Stage s of S runs S - s forwards ahead and then one backward after each
-// forward (PipeDream-Flush, Narayanan et al., ICML 2021): no stage keeps more
-// than S - s micro-batches, whatever their number. Of a sample in k slices it keeps
-// S - s - 1 + k slices (Seq1F1B, Sun et al., 2024).
+// Stage s of S runs S - s forwards ahead, and then one backward after each
+// forward. This is PipeDream-Flush (Narayanan et al., ICML 2021). No stage
+// keeps more than S - s micro-batches, for any number of them. With samples in
+// k slices it keeps S - s - 1 + k slices (Seq1F1B, Sun et al., 2024).
 //
 //===----------------------------------------------------------------------===//
 

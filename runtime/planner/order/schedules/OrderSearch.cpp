@@ -73,7 +73,8 @@ std::vector<int> hill(const std::vector<int> &sorted, int rise, int fall,
   return front;
 }
 
-/// Whether all micro-batches are one and the same: so are all orders of them.
+/// Returns true if all micro-batches are equal, so that all orders are equal
+/// too.
 bool areAlike(const PipelineProblem &problem) {
   auto same = [](const auto &table) {
     for (const auto &row : table)

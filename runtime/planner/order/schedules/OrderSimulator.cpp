@@ -72,7 +72,8 @@ void OrderSimulator::fillRows(const PipelineProblem &problem,
     double &work = work_.emplace_back();
     for (double value : row)
       work += value;
-    // What is computed again may run before it is decided on.
+    // Recomputation is not counted here: it may run before the stage decides on
+    // its backward.
     for (int m = 0; m < count_; ++m)
       work -= row[count_ + m];
     std::vector<int64_t> bytes;
@@ -223,9 +224,9 @@ void OrderSimulator::decide(int s) {
       time = stage.free;
   }
   next.time = std::max(time, stage.free);
-  // Positive numbers are in the order of their bits; the last ones give way to
-  // the number of the stage. Which of two is looked at first does not matter
-  // where they differ by that little.
+  // The bits of positive numbers are in the order of the numbers. The last bits
+  // hold the number of the stage. So times that differ only there are compared
+  // by stage, which does not matter.
   keys_[s] = (bitsOf(next.time) & ~stageBits_) | static_cast<uint64_t>(s);
 }
 
@@ -300,7 +301,8 @@ int64_t OrderSimulator::begin(const MicroBatchOrder &order, Mode mode,
                  std::min(firstBackward, count_ - 1), makespan);
 }
 
-/// Of a stage whose next item is no weight gradient.
+/// Returns true if the next item is a backward. It must not be a weight
+/// gradient.
 bool OrderSimulator::runsBackward(int s) const {
   const Next &next = next_[s];
   const bool backward = next.backward <= next.time;

@@ -139,7 +139,7 @@ private:
   std::vector<double> work_; ///< of each stage
   DispatchRule rule_;
 
-  // Of the order that is being simulated.
+  // The order that is being simulated.
   const int *forwards_ = nullptr, *backwards_ = nullptr;
   std::vector<int> position_; ///< of each micro-batch in `forwards_`
   std::vector<Stage> now_;
@@ -154,7 +154,7 @@ private:
   Times *times_ = nullptr;
   int watched_ = 0; ///< backwards of the first stage are compared from here on
 
-  // Of the base, and of what is tried.
+  // The base order, and the order that is tried.
   MicroBatchOrder base_;
   Times ofBase_, ofTrial_;
   std::vector<double> ends_;                 ///< of the first stage's backwards

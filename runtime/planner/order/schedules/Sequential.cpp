@@ -2,10 +2,10 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One micro-batch passes all stages forward and backward before the next one
-// starts, and every send is waited for at once: slow, but nothing of two
-// micro-batches is ever there together, but for slices of one sample. The planner
-// falls back to it where memory is short.
+// Runs one micro-batch forward and backward through all stages before the next
+// one starts, and waits for every send at once. This is slow, but never holds
+// values of two micro-batches together, except for slices of one sample. The
+// planner uses it if memory is short.
 //
 //===----------------------------------------------------------------------===//
 

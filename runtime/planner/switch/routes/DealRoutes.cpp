@@ -14,7 +14,7 @@
 namespace dyna::switches {
 namespace {
 
-/// Pieces that a lot is cut into, if it has to be.
+/// Largest number of pieces of a lot.
 constexpr int64_t kPiecesOfLot = 256;
 /// Groups have room for so much more than their even part, as pieces do not fit
 /// evenly.
@@ -113,7 +113,7 @@ private:
              std::pair(other.begin + other.end, other.tensor);
     }
   };
-  /// The part of the switch in which a lot is sent, evenly from its first to
+  /// Interval of the switch in which a lot is sent, evenly from its first to
   /// its last tensor.
   struct Stretch {
     double begin = 1, end = 0;
@@ -158,7 +158,8 @@ private:
           dealt_.addBranch(branchOf(lot, share.route, network_)), {}};
       pace_.expect(dealt_.portsOf(way.whole),
                    static_cast<double>(lot.bytes) * share.part);
-      // Whose hops a rank's hops follow; routes name senders before receivers.
+      // Part of the route that a rank's hops belong to. Routes list senders
+      // before receivers.
       std::map<int, size_t> partOf;
       std::vector<Route> parts;
       for (const Hop &hop : share.route) {
@@ -179,9 +180,10 @@ private:
     branches_.push_back(std::move(result));
   }
 
-  /// Tensors between the same ranks are a stream, of layers between two stages
-  /// as a rule. One stream behind the other would leave most ports idle most of
-  /// the time; so all of them begin and end together, each in its own order.
+  /// Tensors between the same ranks are a stream, usually the layers between
+  /// two stages. If streams ran one after another, most ports would be idle
+  /// most of the time. So all streams begin and end together, each in its own
+  /// order.
   std::vector<Turn> interleave() const {
     struct Stream {
       std::vector<int> tensors;
@@ -233,7 +235,7 @@ private:
     return box.volume() * tensors_[tensor].elementBytes;
   }
 
-  /// On ranks that have what they need.
+  /// Deals a cell to ranks that already have it.
   void keep(const Turn &turn, const Cell &cell) {
     const std::vector<int> &stays = branches_[cell.lot].stays;
     if (stays.empty())
@@ -241,7 +243,7 @@ private:
     const Lot &lot = lots_.lots[cell.lot];
     size_t which = 0;
     if (lot.delivery == Delivery::Once) {
-      // The one that adds least by now.
+      // The rank that adds least so far.
       auto least =
           std::min_element(lot.staying.begin(), lot.staying.end(),
                            [&](int a, int b) { return taken_[a] < taken_[b]; });
@@ -251,7 +253,7 @@ private:
     dealt_.add(turn.tensor, stays[which], cell.box, turn.begin, turn.end);
   }
 
-  /// To ranks that lack it.
+  /// Deals a cell to ranks that lack it.
   void send(int tensor, const Cell &cell) {
     const LotRoutes &routes = routes_[cell.lot];
     if (routes.shares.empty())
@@ -264,7 +266,7 @@ private:
     std::vector<int64_t> counts(routes.shares.size(), 0);
     for (int64_t i = 0; i < pieces; ++i)
       ++counts[nextWay(cell.lot, bytes)];
-    // Pieces that go one way stay together, as far as a bucket has room.
+    // Pieces with the same route stay together, as far as a bucket has room.
     int64_t done = 0;
     for (size_t i = 0; i < counts.size(); ++i) {
       if (counts[i] == 0)
@@ -286,7 +288,8 @@ private:
     }
   }
 
-  /// Of the ways that are behind their part the one whose ports are, too.
+  /// Returns the route whose ports are furthest behind, among the routes that
+  /// are behind their share.
   size_t nextWay(int lot, double bytes) {
     const auto &shares = routes_[lot].shares;
     const std::vector<LotBranches::Way> &ways = branches_[lot].ways;
@@ -314,8 +317,9 @@ private:
                                lots_.lots[cell.lot].bytes / kPiecesOfLot));
   }
 
-  /// Sends a piece on one of the ways of its lot. If the piece is due in several groups,
-  /// its branches are dealt one by one: then ranks can send it to one node after another.
+  /// Sends a piece on one of the routes of its lot. If the piece belongs to
+  /// several groups, its branches are dealt one by one, so that ranks can send
+  /// it to one node after another.
   void sendPiece(int tensor, int lot, size_t number, const MatrixBox &box) {
     const LotBranches::Way &way = branches_[lot].ways[number];
     auto [begin, end] =
@@ -344,16 +348,16 @@ private:
   DealtSwitch dealt_;
   Pace pace_;
   std::vector<LotBranches> branches_; ///< by lot
-  /// Bytes that each way lacks of its part by now, by lot.
+  /// Bytes that each route lacks of its share so far, by lot.
   std::vector<std::vector<double>> behind_;
   std::vector<int64_t> taken_;     ///< bytes that each rank adds to its own
   std::vector<Stretch> stretches_; ///< by lot
 };
 
-/// Groups for these ways: enough that no rank sends or receives more than a
-/// bucket holds, with some room for pieces that do not fit evenly. Ways of
-/// several levels take `levels` groups to fill and to drain, each of which
-/// costs a part of the whole; each group costs latencies.
+/// Number of groups for these routes. No rank may send or receive more in a
+/// group than a bucket holds, with some room because pieces do not fit evenly.
+/// Routes of several levels need `levels` groups to fill and to drain, each of
+/// which costs a part of the whole. Each group also costs latencies.
 struct Grouping {
   int64_t groups = 1;
   int64_t bucketBytes = 0;

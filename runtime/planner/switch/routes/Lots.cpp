@@ -22,7 +22,7 @@ uint64_t mix(uint64_t hash, int64_t value) {
   return (hash ^ static_cast<uint64_t>(value)) * 0x100000001b3u;
 }
 
-/// Of how a tensor lies before and behind.
+/// Returns a hash of the boxes of a tensor before and after the switch.
 uint64_t hashOf(const SwitchTensor &tensor) {
   uint64_t hash = mix(0xcbf29ce484222325u, tensor.elementBytes);
   hash = mix(hash, static_cast<int64_t>(tensor.delivery));
@@ -164,7 +164,7 @@ public:
   /// what nobody needs.
   std::vector<Cell> cells(const std::vector<int> &lotOf) const {
     std::vector<Cell> cells;
-    // Of each column the cell that ends there in the row above.
+    // By column: the cell that ends there in the row above.
     std::vector<int> above(width_, -1);
     for (size_t r = 0; r + 1 < rows_.size(); ++r) {
       std::vector<int> row(width_, -1);

@@ -14,20 +14,23 @@ namespace dyna::switches {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-/// Of an idle port, beside 1 for one that is as busy as the busiest; and of each
-/// level that one has to wait for. Deep ways fill and drain ports longer, and
-/// leave them to wait for each other between.
+/// Prices relative to 1 for a port as busy as the busiest. They are the price
+/// of an idle port, and that of each level that a rank waits for. Deep routes
+/// take longer to fill and drain ports, and ports wait for each other
+/// meanwhile.
 constexpr double kBasePrice = 0.01;
 constexpr double kLevelPrice = 0.2;
-/// A higher power would move shares for less than they are out of step.
+/// Limit of the exponent: a higher power would react to differences smaller
+/// than those of coarse shares.
 constexpr int kLargestPower = 31;
-/// What is deeper does not leave its node again.
+/// A rank at a deeper level does not send to other nodes.
 constexpr int kDeepestExit = 2;
-/// Shares of a lot, at most. Fewer, down to `kFewShares`, if one sweep over all shares
-/// would look at more than `kSweepWork` ports. Coarse shares leave busy ports unevenly.
+/// Largest number of shares of a lot. It falls, down to `kFewShares`, if one
+/// sweep over all shares would look at more than `kSweepWork` ports. Coarse
+/// shares load busy ports unevenly.
 constexpr int kMostShares = 32, kFewShares = 8;
 constexpr double kSweepWork = 1e6;
-/// The search ends after so many sweeps one after another that gain less than
+/// The search ends after this number of consecutive sweeps that gain less than
 /// `kSweepGain`.
 constexpr int kIdleSweeps = 2;
 constexpr double kSweepGain = 0.003;
@@ -65,8 +68,8 @@ public:
       loads_.add(hop.from, hop.to, bytes);
   }
 
-  /// The way of so many bytes of a lot, whose load it adds. `turn` says who
-  /// comes first among equals.
+  /// Builds the route of so many bytes of a lot, and adds their load. `turn`
+  /// selects among equals.
   Route build(const Lot &lot, double bytes, int turn) {
     route_.clear();
     bytes_ = bytes;
@@ -98,7 +101,7 @@ private:
 
   bool has(int rank) const { return level_[rank] >= 0; }
 
-  /// Of a byte more over a port.
+  /// Returns the price of one more byte over a port.
   double price(Port port, int rank) const {
     const bool isInside = port == Port::InsideOut || port == Port::InsideIn;
     const double seconds = isInside ? insideSeconds_ : betweenSeconds_;
@@ -107,7 +110,7 @@ private:
            (kBasePrice +
             power((loads_.at(port, rank) + step) * perSecond_, exponent_));
   }
-  /// Of waiting until a rank has it.
+  /// Returns the price of the wait until a rank of this level has the data.
   double levelPrice(int level, double seconds) const {
     return kLevelPrice * level * seconds;
   }
@@ -129,7 +132,8 @@ private:
     reach(to, level_[from] + 1);
   }
 
-  /// Who of the node feeds others of it at the least price; -1: it has nothing.
+  /// Returns the rank that sends to others of its node at the least price, and
+  /// that price; -1 if the node has nothing.
   std::pair<int, double> cheapestFeeder(int node) const {
     int best = -1;
     double least = kNever;
@@ -314,7 +318,7 @@ private:
   int exponent_ = 1;
   bool hasDetours_ = true;
 
-  // Of the share that is built.
+  // State of the share that is being built.
   double bytes_ = 0, insideStep_ = 0, betweenStep_ = 0;
   Route route_;
   std::vector<int> level_; ///< by rank, -1: does not have it
@@ -330,8 +334,9 @@ struct Share {
   Route route;
 };
 
-/// Returns how many shares each lot has, so that shares have about one size: at least one
-/// of each lot that anybody lacks, at most `mostShares`, and at most its pieces.
+/// Returns the number of shares of each lot, so that all shares have about one
+/// size. A lot that a rank lacks has at least one, at most `mostShares`, and at
+/// most as many as it has pieces.
 std::vector<int> countShares(const std::vector<Lot> &lots, int ranks,
                              int mostShares) {
   double total = 0;

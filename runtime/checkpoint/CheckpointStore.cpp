@@ -23,7 +23,8 @@
 using namespace dyna;
 using namespace dyna::checkpoint;
 
-/// Where a user's link leads, once: it may lead elsewhere tomorrow.
+/// Returns the target of a user's link. It is read once, because the link may
+/// change later.
 static StatusOr<std::string> resolveLink(const std::string &directory) {
   namespace fs = std::filesystem;
   fs::path path = directory;
@@ -276,8 +277,8 @@ Status CheckpointStore::writeFiles(const std::string &path,
   return syncDirectory(path);
 }
 
-/// Renames the complete directory to its name, in one step even if one of ours
-/// stands there: a damaged one, or that of the same run.
+/// Renames the complete directory to its name in one step. This replaces one of
+/// our own directories, which is damaged or belongs to the same run.
 Status CheckpointStore::publish(const std::string &temporary, int64_t step) {
   std::string path = stepPath(directory_, step);
   struct stat facts;

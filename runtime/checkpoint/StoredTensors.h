@@ -19,7 +19,7 @@
 
 namespace dyna {
 
-/// Where a parameter lies in a file.
+/// Position of a parameter in a file.
 struct Placement {
   std::string name; ///< of the tensor
   /// The parameter is part `part` of `parts` that one tensor has side by side, along the

@@ -15,7 +15,7 @@ using namespace dyna;
 
 namespace {
 
-/// Of several values, in this order.
+/// Returns the hash of several values in this order.
 uint64_t combine(std::initializer_list<uint64_t> values) {
   uint64_t hash = 0;
   for (uint64_t value : values)

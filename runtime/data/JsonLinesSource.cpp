@@ -205,7 +205,7 @@ JsonLinesDataset::parse(int64_t index) const {
 StatusOr<JsonLinesDataset::LinePointer>
 JsonLinesDataset::parseUnchanged(int64_t index) const {
   StatusOr<LinePointer> line = parse(index);
-  // What was read while the file changed may be anything.
+  // Text that was read while the file changed may be wrong.
   DYNA_RETURN_IF_ERROR(file_.checkUnchanged());
   return line;
 }

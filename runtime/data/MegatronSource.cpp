@@ -2,17 +2,18 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Layout of PREFIX.idx, little-endian, n sequences, d document boundaries:
+// Reads data sets of Megatron-LM. Layout of PREFIX.idx, little-endian, n
+// sequences, d document boundaries:
 //
-//   0   9 bytes  "MMIDIDX" and two zeros
-//   9   u64      version, 1
-//   17  u8       type of the tokens in PREFIX.bin
-//   18  u64      n
-//   26  u64      d
-//   34  i32[n]   tokens of each sequence
-//       i64[n]   byte offset of each sequence in PREFIX.bin
-//       i64[d]   document boundaries as sequence numbers, 0 to n
-//       i8[n]    modes; multimodal sets only, known by the file's size alone
+//     0   9 bytes  "MMIDIDX" and two zeros
+//     9   u64      version, 1
+//     17  u8       type of the tokens in PREFIX.bin
+//     18  u64      n
+//     26  u64      d
+//     34  i32[n]   tokens of each sequence
+//         i64[n]   byte offset of each sequence in PREFIX.bin
+//         i64[d]   document boundaries as sequence numbers, 0 to n
+//         i8[n]    modes; multimodal sets only, known by the file's size alone
 //
 // The arrays start at an odd multiple of two bytes, so every load is a copy.
 //
@@ -82,8 +83,8 @@ template <typename Body> auto withTokenType(int code, Body body) {
 template <typename Token>
 int64_t firstForeign(std::string_view bytes, int64_t count,
                      int64_t vocabulary) {
-  // Short blocks without a way out in between: the compiler makes vectors of
-  // them, and memory is what limits.
+  // Short blocks have no branch inside, so that the compiler vectorises them.
+  // Memory is the limit.
   constexpr int64_t block = 4096;
   for (int64_t begin = 0; begin < count; begin += block) {
     int64_t end = std::min(begin + block, count);
@@ -231,7 +232,7 @@ StatusOr<DatasetPointer> MegatronDataset::open(const std::string &path,
   DYNA_ASSIGN_OR_RETURN(MappedFile bin, MappedFile::open(prefix + ".bin"));
   StatusOr<MegatronIndex> index = MegatronIndex::parse(
       idx.bytes(), static_cast<int64_t>(bin.bytes().size()), idx.path());
-  // What was read while the file changed may be anything.
+  // Data that were read while the file changed may be wrong.
   DYNA_RETURN_IF_ERROR(idx.checkUnchanged());
   DYNA_RETURN_IF_ERROR(index.status());
   std::string_view bytes = bin.bytes();

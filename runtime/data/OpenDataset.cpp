@@ -44,7 +44,8 @@ std::vector<std::string> splitPaths(const std::vector<std::string> &paths) {
   return result;
 }
 
-/// Whether `inputs` becomes `targets` when its last "inputs" is replaced.
+/// Returns true if `inputs` becomes `targets` when its last "inputs" is
+/// replaced.
 bool isPair(const std::string &inputs, const std::string &targets) {
   size_t at = inputs.rfind("inputs");
   if (at == std::string::npos)

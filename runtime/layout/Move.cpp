@@ -23,8 +23,8 @@ std::vector<int64_t> cutsOf(const Box &box, const std::vector<RankBox> &parts,
   return cuts;
 }
 
-/// `box` cut along the borders of all parts, in the order of its elements: each
-/// piece lies in a part or outside of it, never across.
+/// Cuts `box` along the borders of all parts, in the order of its elements.
+/// Each piece is inside of a part or outside of it.
 std::vector<Box> cutAlong(const Box &box, const std::vector<RankBox> &parts) {
   std::vector<Box> pieces = {box};
   for (size_t d = 0; d < box.begin.size(); ++d) {

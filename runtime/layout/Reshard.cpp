@@ -34,10 +34,10 @@ std::string describeStep(const Mesh &mesh, const ReshardStep &step) {
 }
 
 //===----------------------------------------------------------------------===//
-// What a step does to a layout
+// Effect of a step on a layout
 //===----------------------------------------------------------------------===//
 
-/// Where a part ends, as a stride.
+/// Returns the end of a part, as a stride.
 static int64_t endOf(const AxisPart &part) { return part.stride * part.size; }
 
 /// Takes `group`, canonical, off the minor end of `parts`, splitting a part
@@ -147,7 +147,7 @@ Status checkStep(const Mesh &mesh, const ReshardStep &step,
 }
 
 //===----------------------------------------------------------------------===//
-// What a step moves
+// Traffic of a step
 //===----------------------------------------------------------------------===//
 
 int64_t bytesSent(const Mesh &mesh, const ReshardStep &step, const Shape &shape,

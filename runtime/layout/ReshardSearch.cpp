@@ -117,7 +117,7 @@ bool contains(const std::vector<Element> &list, const Element &element) {
 // Atoms
 //===----------------------------------------------------------------------===//
 
-/// Where the parts of an axis begin and end, as strides.
+/// Returns the strides at which parts of an axis begin and end.
 std::set<int64_t> ReshardSearch::cutsOf(const Layout &layout, int axis) const {
   std::set<int64_t> cuts;
   auto add = [&](const AxisParts &parts) {
@@ -131,7 +131,8 @@ std::set<int64_t> ReshardSearch::cutsOf(const Layout &layout, int axis) const {
   return cuts;
 }
 
-/// Whether each cut divides the next: then all lie on one mixed radix.
+/// Returns true if each cut divides the next. Then all cuts lie on one mixed
+/// radix.
 bool isChain(const std::set<int64_t> &cuts) {
   int64_t last = 1;
   for (int64_t cut : cuts) {
@@ -227,8 +228,9 @@ bool ReshardSearch::isFree(const State &state, int atom) const {
   return std::none_of(state.partial.begin(), state.partial.end(), clashes);
 }
 
-/// What a rank sends, in units of the tensor's bytes over the square of the
-/// number of ranks: an integer, so that equal costs compare as equal.
+/// Returns what a rank sends, as an integer, so that equal costs compare as
+/// equal. The unit is the tensor's bytes divided by the square of the number of
+/// ranks.
 int64_t ReshardSearch::sentShare(const State &before, const Move &move) const {
   int64_t ranks = mesh_.size(), group = sizeOf(move.group);
   int64_t parts = 1;

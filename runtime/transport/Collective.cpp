@@ -147,8 +147,8 @@ int64_t Collective::outBytes(int size, int index) const {
 
 namespace {
 
-/// Where the block [part `f` of first] x [part `s` of second] lies, as runs of
-/// its second and inner dimensions, in a tensor of which a rank holds
+/// Returns the block [part `f` of first] x [part `s` of second] as runs of its
+/// second and inner dimensions. The block is in a tensor of which a rank holds
 /// `heldFirst` x `heldSecond`.
 Rows blockRows(const Collective &c, int64_t fBegin, int64_t f,
                int64_t heldFirst, int64_t sBegin, int64_t s,

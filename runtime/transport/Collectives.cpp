@@ -173,7 +173,7 @@ static Status exchangeAll(const dyna_context &context,
   return exchange(context, group, std::move(collectives), "exchange_all");
 }
 
-/// That of all groups of the context; null for one rank.
+/// Returns the transport of all groups of the context; null for one rank.
 static Transport *transportOf(const dyna_context &context) {
   for (int32_t i = 0; i < context.group_count; ++i)
     if (void *group = context.groups[i].handle)

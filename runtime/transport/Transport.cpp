@@ -42,7 +42,7 @@ std::string Transport::Description::text() const {
          std::to_string(tag) + ", " + std::to_string(bytes) + " bytes";
 }
 
-/// What is wrong with rows, or null. Sums up their bytes.
+/// Returns the fault of rows, or null. Sums up their bytes.
 static const char *checkStrips(const std::vector<Strip> &strips,
                                int32_t addedAs, int64_t &bytes) {
   const int64_t element = addedAs == kReplaces ? 1 : elementBytes(addedAs);
@@ -195,8 +195,8 @@ Status Transport::wait(Ticket ticket, void *stream, Deadline deadline) {
 // Failure
 //===----------------------------------------------------------------------===//
 
-/// The text without "rank 2: " or "rank 2 of 4: " at its beginning, which whoever
-/// hands it on says in another way.
+/// Removes "rank 2: " or "rank 2 of 4: " from the beginning of a text, because
+/// the caller adds the name of the rank in another form.
 static std::string withoutRank(int rank, const std::string &text) {
   const std::string name = "rank " + std::to_string(rank);
   if (text.rfind(name, 0) != 0)
@@ -239,7 +239,7 @@ void Transport::close() {
 }
 
 Status Transport::fail(const std::string &what, const Status &status) {
-  // What a peer has caused needs no further name.
+  // A failure of a peer already names that peer.
   if (status.code() == StatusCode::PeerFailed) {
     settle(status);
     return failure_;

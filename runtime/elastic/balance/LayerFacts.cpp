@@ -13,7 +13,8 @@
 namespace dyna {
 namespace {
 
-/// The same degrees with a stage for each layer: what a rank has is of one layer.
+/// Makes a graph with the same degrees and one stage for each layer. So the
+/// data of a rank belong to one layer.
 StatusOr<ExecutableGraph> layerByLayer(const Model &model, Strategy strategy) {
   strategy.pp = model.layers();
   strategy.layers.assign(model.layers(), 1);

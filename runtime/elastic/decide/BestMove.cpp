@@ -13,7 +13,7 @@
 namespace dyna {
 namespace {
 
-/// Where stages begin, and the end of the last one.
+/// Returns the first layer of each stage, and the end of the last stage.
 std::vector<int> bordersOf(const std::vector<int> &cut) {
   std::vector<int> borders(1, 0);
   for (int layers : cut)

@@ -21,8 +21,8 @@ constexpr int groupBits = 11;
 constexpr int64_t copiedPart = 8;
 /// Weights whose counts fit 32 bits.
 constexpr int64_t strip = int64_t{1} << 30;
-/// Lists of counts that a loop writes in turns: weights in a row have equal high bits
-/// often, and a counter that was just written cannot be read at once.
+/// Lists of counts that a loop writes in turn. Consecutive weights often have
+/// equal high bits, and a counter that was just written cannot be read at once.
 constexpr size_t lists = 4;
 
 template <typename T>
@@ -228,7 +228,8 @@ private:
 template <typename T>
 int64_t markRow(const T *values, int64_t count, uint64_t magnitude,
                 bool includesTies, uint8_t *mask) {
-  // Of numbers without sign; ties are above the one before.
+  // Compares magnitudes, which have no sign. Ties are above the magnitude
+  // before.
   const uint64_t above = includesTies ? magnitude : magnitude + 1;
   int64_t marked = 0;
   for (int64_t i = 0; i < count; ++i) {

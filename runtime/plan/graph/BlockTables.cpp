@@ -31,7 +31,7 @@ int64_t keptBytes(const BlockContext &at, int layer) {
   const MicroBatchFacts &m = at.microBatch;
   if (layer < 0)
     return 0; // the loss is a result of the machine
-  // What goes to the next stage; an input comes to the first one alone.
+  // The output for the next stage. Inputs have a block on the first stage only.
   if (!at.view.hasLayer(layer))
     return at.i.op == Instruction::LOAD ? 0 : at.view.inputBytes(layer, m.load);
   if (m.layers[layer].evaluated)

@@ -61,9 +61,9 @@ PersistentLayout persistentLayout(const RankView &view, Persistent persistent,
     layout.bytes += dyna_align_block(elements * element);
     return offset;
   };
-  // Matrices before vectors: those of a layer that follow each other in its
-  // list lie one behind the other, whatever biases are between them, and
-  // products by them can be one.
+  // Places matrices before vectors. Matrices that follow each other in a
+  // layer's list are then adjacent, even if there are biases between them. So
+  // products by them can be joined.
   std::vector<int> held;
   for (bool isMatrix : {true, false})
     for (int p = 0; p < view.parameters(); ++p)

@@ -2,9 +2,10 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What a rank keeps of its parameters, and of micro-batches, if layers have states
-// (LayerState.h). A dense weight in f32 has 16 bytes: value, gradient and two moments. A
-// masked weight has one more, its mask. A weight in CSR has, for each survivor,
+// Counts the bytes that a rank keeps of its parameters and of micro-batches, if
+// layers have states (LayerState.h). A dense weight in f32 has 16 bytes: value,
+// gradient and two moments. A masked weight has one more, its mask. A weight in
+// CSR has, for each survivor,
 //
 //     the value that layer functions read    4 bytes in f32, 2 in bf16
 //     the gradient                           4, or 2
@@ -13,10 +14,10 @@
 //     its depth in the index by rows         1
 //     its depth and place by columns         3
 //
-// In f32 these are 20 bytes. Each of the two indices has 264 bytes for a tile of
-// 128 x 128 weights (runtime/abi/Sparse.h). So the mean is 2.03 bytes at 90 %. A frozen
-// parameter has the value and the indices alone. A layer in a frozen prefix has no index
-// by columns, and keeps nothing from forward.
+// In f32 these are 20 bytes. Each of the two indices has 264 bytes for a tile
+// of 128 x 128 weights (runtime/abi/Sparse.h). So the mean is 2.03 bytes at 90
+// %. A frozen parameter has the value and the indices alone. A layer in a
+// frozen prefix has no index by columns, and keeps nothing from forward.
 //
 //===----------------------------------------------------------------------===//
 

@@ -51,8 +51,8 @@ bool holds(const AnyBox &outer, const MatrixBox &inner) {
          rowEnd(inner) <= rowEnd(outer) && columnEnd(inner) <= columnEnd(outer);
 }
 
-/// Two of the boxes that meet, or the end twice: a sweep over the rows that
-/// looks at those alone which begin above and end below.
+/// Returns two boxes that overlap, or the end twice. Sweeps over the rows, and
+/// looks only at boxes that begin above and end below.
 std::pair<const MatrixBox *, const MatrixBox *>
 findOverlap(std::vector<const MatrixBox *> boxes) {
   std::sort(boxes.begin(), boxes.end(),
@@ -207,7 +207,8 @@ private:
     return bucket == other;
   }
 
-  /// Whether an earlier step brought the sender what it sends; marks it.
+  /// Returns true if an earlier step brought the sender what it sends; marks
+  /// that step.
   bool wasBrought(const Step &step) {
     const SwitchTransfer &sent = *step.transfer;
     const int after = plan_.buckets[step.bucket].after;
@@ -238,7 +239,7 @@ private:
     return Status::ok();
   }
 
-  /// Of boxes that lie inside of what is needed.
+  /// Checks that the boxes cover what is needed. All of them are inside of it.
   Status checkCover(const std::vector<const MatrixBox *> &arrived,
                     int64_t needed, const std::string &whom) const {
     if (auto [one, other] = findOverlap(arrived); one)

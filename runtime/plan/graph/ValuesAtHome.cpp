@@ -15,7 +15,7 @@ int64_t elementOf(const Model &model, int p) {
   return elementBytes(typeOf(model, p, valuePart(model, p)));
 }
 
-/// Of one parameter.
+/// Returns the row of one parameter.
 int64_t rowAtHome(const ExecutableGraph &home, const ExecutableGraph &graph,
                   int rank, int p) {
   const RankView &view = graph.replicaView(rank);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int maxBlocks = 8;
 
-/// Of parameters; bits of ParameterUse.
+/// Uses of parameters, as bits of ParameterUse.
 struct ParameterUses {
   int writes = 0, reads = 0;
 };

@@ -145,7 +145,7 @@ void writePlaces(const plan::RankProgram &program, bool mayList,
     rank.add_places(place < 0 ? 0 : 1 + (isListed ? numbers[place] : place));
 }
 
-/// Of a program's places in a step, in the order of PhasePlaces.
+/// Returns a program's places in a step, in the order of PhasePlaces.
 std::array<int64_t *, 5> listOf(plan::PhasePlaces &places) {
   return {&places.dynamic, &places.values, &places.gradients,
           &places.valueTransit, &places.gradientTransit};
@@ -370,7 +370,7 @@ StatusOr<plan::Plan> decode(const plan::file::Plan &file,
   return plan;
 }
 
-// What this version knows has one form; anything else would be lost.
+// A known plan has exactly one form. Anything else in the file would be lost.
 Status unknownForm() {
   return bad("they say more than this version knows, or were written by "
              "something else");

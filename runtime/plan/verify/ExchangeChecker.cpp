@@ -17,7 +17,7 @@ namespace {
 using plan::Instruction;
 using Wire = ExchangeStarts::Wire;
 
-/// Whether two ranks of a stage that run these do one thing together.
+/// Returns true if these instructions of two ranks of a stage are one call.
 bool isSameCall(const Instruction &a, const Instruction &b) {
   return a.op == b.op && a.layer == b.layer && a.microBatch == b.microBatch &&
          (!hasField(a.op, Field::Recompute) || a.recompute == b.recompute);
@@ -85,7 +85,7 @@ private:
           x.microBatch != y.microBatch || edgeOf(x) != edgeOf(y)) {
         std::string oneEnd = atRank(a, left[k].instruction);
         std::string otherEnd = atRank(b, right[k].instruction);
-        // What both send, or both receive, neither comes to.
+        // If both send or both receive, both wait forever.
         std::string cycle =
             p.sends == q.sends
                 ? formatText("; rank %d waits for rank %d, and that one for "
@@ -103,10 +103,10 @@ private:
     return Status::ok();
   }
 
-  /// The rank runs the same layers as the first of its tensor-parallel group.
-  /// What a function exchanges does not say of which micro-batch it is, and
-  /// where nothing is exchanged, gradients of parameters that all of them have
-  /// must still be added up in one order to stay equal to the last bit.
+  /// Checks that the rank runs the same layers as the first of its
+  /// tensor-parallel group. Exchanges of functions do not name their
+  /// micro-batch. Without exchanges, gradients of shared parameters must still
+  /// be added in one order, so that they are equal to the last bit.
   Status compareShards(int rank) const {
     ExecutableGraph::Place place = graph_.placeOf(rank);
     place.shard = 0;

@@ -23,7 +23,7 @@ bool callsLayer(const Instruction &i) {
 }
 
 //===----------------------------------------------------------------------===//
-// What each rank starts
+// Starts of each rank
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -94,7 +94,7 @@ private:
     return found->second;
   }
 
-  /// Of a group of few ranks.
+  /// Returns the end of a small group.
   End endOf(int rank, const Group &group, bool isChannel = false) {
     int wire = wireOf(group, isChannel);
     const std::vector<int> &ranks = all_.wires[wire].ranks;
@@ -135,8 +135,8 @@ private:
     start(rank, found->second, index);
   }
 
-  /// What the layer updates together with other ranks; those of one group are
-  /// one call, as RankExchange makes them.
+  /// Collects the parameters that the layer updates together with other ranks.
+  /// Those of one group are one call, as RankExchange makes them.
   void collectParameters(int rank, int index) {
     const RankView &own = view(rank);
     const Instruction &i = at(rank, index);
@@ -182,7 +182,7 @@ private:
   std::map<std::pair<bool, Group>, int> wireIds_;
   int normWire_ = -1;
   std::vector<int> holderWires_; ///< of the graph's groups of holders
-  // Of the rank whose instructions are being collected.
+  // The rank whose instructions are being collected.
   std::map<int, End> ends_;       ///< of channels, by peer
   std::vector<End> holderEnds_;   ///< by parameter
   std::vector<End> compiledEnds_; ///< by group of compiled code
@@ -264,8 +264,7 @@ bool Rendezvous::advance(int rank, int instruction) {
 }
 
 std::optional<int> Rendezvous::finish() {
-  // Of each entry, the ranks that have come to it; of each rank, it is told so
-  // once.
+  // The ranks that have arrived at each entry. Each rank reports it once.
   std::vector<std::vector<int>> arrived(starts_.wires.size());
   for (size_t w = 0; w < arrived.size(); ++w)
     arrived[w].assign(starts_.wires[w].sides.front().size(), 0);

@@ -17,7 +17,8 @@ using plan::Instruction;
 
 namespace {
 
-/// What has passed, and what may come next.
+/// State of a program: instructions that have passed, and those that may come
+/// next.
 class ProgramOrder final : public OrderChecker {
 public:
   ProgramOrder(const RankView &view, const std::vector<int> &microBatches,

@@ -339,7 +339,7 @@ Status verifyProgram(const RankView &view, const plan::Plan &plan, int rank,
     return at(options, rank, -1, status);
   if (Status status = memory.finish(); !status.isOk())
     return at(options, rank, -1, status);
-  // Those of a phase are proven with its step.
+  // Places of a phase are verified with its step.
   if (!options.isPhase && !(program.places == plan::PhasePlaces()))
     return at(
         options, rank, -1,

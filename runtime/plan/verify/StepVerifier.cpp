@@ -93,7 +93,7 @@ public:
   }
 
 private:
-  /// Of the buckets of one switch.
+  /// State of the buckets of one switch.
   struct State {
     std::set<int> started, waited;
   };
@@ -228,14 +228,14 @@ private:
     return Status::ok();
   }
 
-  /// What a layer reads.
+  /// Checks that the values that a layer reads have arrived.
   Status checkArrived(int layer) const {
     for (int p : view().layer(layer).parameters())
       DYNA_RETURN_IF_ERROR(checkArrivedPart(p));
     return Status::ok();
   }
 
-  /// What came of a parameter to this phase.
+  /// Checks that all parts of a parameter have arrived in this phase.
   Status checkArrivedPart(int p) const {
     const GraphSwitch *way = phases_[phase_].values;
     if (!way)
@@ -249,7 +249,7 @@ private:
     return Status::ok();
   }
 
-  /// What home's layer updates.
+  /// Checks that all gradients have arrived that home's layer updates with.
   Status checkReturned(int layer) const {
     const auto &list = view().layer(layer).parameters();
     for (int k = 0; k < phase_; ++k)
@@ -279,7 +279,7 @@ private:
   const int rank_;
   int phase_ = 0;
   std::vector<State> values_, gradients_; ///< by phase
-  // Of the running phase.
+  // State of the running phase.
   std::set<int> reduced_;      ///< layers
   std::vector<int> additions_; ///< to gradients, still to come; by layer
   std::vector<std::vector<int>> users_; ///< layers of this rank; by parameter
@@ -443,7 +443,7 @@ VerifiedStep::proveFor(const SwitchTable &switches, plan::StepPlan step,
   VerifyOptions options;
   options.targets = targets;
   options.updates = updates;
-  // What several phases need together is compared below.
+  // The memory of several phases together is compared below.
   const bool isAlone = step.phaseCount() == 1;
   if (isAlone)
     options.limits = regionLimits;

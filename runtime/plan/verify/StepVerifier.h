@@ -57,10 +57,11 @@ Status checkUpdated(const plan::StepPlan &step);
 
 /// A step that passed the verifier.
 ///
-/// Executors run only verified steps. Verification takes time that no device should
-/// wait for. So steps are verified where they are made, ahead of the devices, and this
-/// type shows it. There is no other way to create one, and nothing changes it
-/// afterwards. A step of a run with one strategy has one phase (SwitchTable::ofOne).
+/// Executors run only verified steps. To verify costs time, and no device
+/// should wait for it. So steps are verified where they are made, ahead of the
+/// devices, and this type shows it. There is no other constructor, and nothing
+/// changes a step afterwards. A step of a run with one strategy has one phase
+/// (SwitchTable::ofOne).
 class VerifiedStep {
 public:
   /// Verifies a step for a mini-batch of these lengths with `targets` targets (-1: not

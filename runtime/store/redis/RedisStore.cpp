@@ -84,7 +84,8 @@ public:
   int64_t losses() const override { return losses_; }
 
 private:
-  /// What may go away by itself: connections, and a server that is starting.
+  /// Result of a request. `isLost` is set for failures that may end by
+  /// themselves: lost connections, and a server that is starting.
   struct Outcome {
     Status status;
     bool isLost = false;
@@ -105,8 +106,7 @@ private:
       return failure("cannot be reached: " + why);
     }
     redisSetTimeout(context_.get(), timeout);
-    // What is asked for before the password is refused, so this tells whether
-    // one is needed.
+    // The server refuses this request if it needs a password and has none.
     Outcome outcome = options_.password.empty()
                           ? ask({"PING"})
                           : ask({"AUTH", options_.password});

@@ -37,8 +37,8 @@ MpiStripsSend::MpiStripsSend(MpiWire &wire, int peer, int tag,
       cursor_(strips_) {}
 
 MpiStripsSend::~MpiStripsSend() {
-  // Of pieces that are still with MPI nobody takes the memory again: the
-  // transport has failed.
+  // Memory of pieces that MPI still uses is not given back: the transport has
+  // failed.
   for (Piece &piece : pieces_)
     if (piece.packed.data)
       wire_.scratch().give(std::move(piece.packed));

@@ -23,21 +23,21 @@ using namespace dyna;
 
 namespace {
 
-/// How long a rank that has failed waits for the others to hear of it; they may
-/// be in the middle of a layer.
+/// Time that a failed rank waits until the others know of it; they may be in
+/// the middle of a layer.
 constexpr auto kGrace = std::chrono::seconds(10);
-/// The same where somebody has not answered for a whole deadline: a part of it.
+/// Divisor of that time if a rank has not answered for a whole deadline.
 constexpr int kPartForSilent = 5;
 /// Exit code of the job if a rank is lost, as for every failure that is no fault of
 /// Dyna (docs/failures.md).
 constexpr int kLostPeer = 2;
 
-/// Transports whose ranks have not said goodbye. MPI is one per process, hence
-/// this is too.
+/// Number of transports that have not been left. It is global because MPI is
+/// one per process.
 int openTransports = 0;
 
-/// At exit: where goodbyes are missing, leaving without a word makes mpirun end
-/// the job.
+/// Ends MPI at exit. If a transport was not left, it does not, and then mpirun
+/// ends the job.
 void finalizeMpi() {
   int isFinal = 0;
   MPI_Finalized(&isFinal);
@@ -86,7 +86,7 @@ protected:
     if (m.isOfRows) {
       auto rows = std::make_unique<PiecesOperation<MpiStripsSend>>(
           *wire_, m.peer, m.tag, std::move(m.strips));
-      // What MPI has is on its way; nothing else would be before a wait.
+      // Starts the first pieces now; nothing else would be sent before a wait.
       DYNA_RETURN_IF_ERROR(rows->advance().status());
       return MadeOperation(std::move(rows));
     }
@@ -167,7 +167,7 @@ private:
     StatusOr<bool> advance() override { return side.advance(); }
     void withdraw() override { side.withdraw(); }
   };
-  /// Of one collective, or of several that go on side by side.
+  /// Exchanges of one collective, or of several that run side by side.
   struct ExchangeOperation : Operation {
     std::deque<MpiExchange> exchanges;
     StatusOr<bool> advance() override {

@@ -230,8 +230,8 @@ StatusOr<bool> MpiArrivals::isTaken() {
 }
 
 void MpiArrivals::withdraw() {
-  // What has begun to arrive goes on arriving whenever MPI is called; a sender
-  // that is gone will not go on.
+  // A message that has begun to arrive continues when MPI is called, unless its
+  // sender is gone.
   int done = 0;
   while (isTaking() && Transport::Clock::now() < wire_.withdrawal())
     if (MPI_Test(&request_, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)

@@ -186,7 +186,8 @@ int64_t CollectiveWork::lanes() const {
   return 0;
 }
 
-/// Of the longest lane: the first, since parts never grow with the index.
+/// Returns the bytes of the longest lane. It is the first one, because parts
+/// never grow with the index.
 int64_t CollectiveWork::laneBytes() const {
   if (shape.kind == CollectiveKind::AllReduce)
     return shape.inBytes(size_, 0);

@@ -167,8 +167,8 @@ int OptionsCheck::checkRangedWords() {
   return 0;
 }
 
-/// Whether the flags for cuts and plans fit together; a bad file of costs is
-/// found before the work is done.
+/// Checks the flags for cuts and plans. A bad file of costs is found before the
+/// work begins.
 int OptionsCheck::checkPlanning() {
   if (options.stopAfter == "plan" && options.lengths.empty())
     return usageError("--stop-after=plan needs --lengths, the tokens of each "
@@ -200,7 +200,7 @@ int OptionsCheck::checkPlanning() {
   return 0;
 }
 
-/// What strategies are sought for, and nothing of it where they are given.
+/// Checks the flags of a search. Without a search they must not be given.
 int OptionsCheck::checkSearch() {
   if (!searches()) {
     for (auto [flag, isGiven] :

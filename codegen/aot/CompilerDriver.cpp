@@ -60,7 +60,7 @@ private:
   int checkOutput();
   LogicalResult runPhases();
   LogicalResult runModulePhases();
-  /// What is found stands for --strategies and --ranges from then on.
+  /// Searches strategies, and sets --strategies and --ranges to the result.
   LogicalResult searchStrategies();
   LogicalResult makeManifest();
   LogicalResult lowerVariants();
@@ -68,7 +68,7 @@ private:
   LogicalResult stopAtLlvm();
   LogicalResult checkStages();
   LogicalResult cutStages();
-  /// Of those that are compiled and that the target does not run yet.
+  /// Adds a note about compiled strategies that the target cannot run yet.
   void noteRanks() const;
   void buildOrchestratePhase(OpPassManager &passes) const;
   void buildPlanPhase(OpPassManager &passes) const;
@@ -100,7 +100,8 @@ private:
   std::unique_ptr<PrivateFolder> folder; ///< of a program's parts
   TimingScope timing;
   bool stopped = false;
-  /// Of a failure. Up to the memory phase it is the module's.
+  /// Exit code of a failure. Failures up to the memory phase are faults of the
+  /// module.
   int code = kUsageError;
 };
 
@@ -175,7 +176,8 @@ int Driver::checkOutput() {
   return 0;
 }
 
-/// Of the instruction sets, then of the program's tables.
+/// Returns the suffixes of the objects: of the instruction sets, then of the
+/// program's tables.
 std::vector<std::string> Driver::objectSuffixes() const {
   std::vector<std::string> suffixes;
   for (const InstructionSet &isa : isas)
@@ -284,7 +286,7 @@ void Driver::buildPlanPhase(OpPassManager &passes) const {
   auto words = options.planWords;
   if (!options.costs.empty())
     words.emplace_back("costs", options.costs);
-  // What was orchestrated has strategies of its own, which take turns in a step.
+  // An orchestrated module has its own strategies, which take turns in a step.
   if (strategies.empty() || !ranges.empty())
     return passes.addPass(createPlan(words, options.lengths));
   words.emplace_back("strategy", "");
@@ -344,14 +346,16 @@ LogicalResult Driver::runModulePhases() {
   });
 }
 
-/// What the binary would refuse when it starts is refused here.
+/// Makes the manifest, and refuses here what the binary would refuse when it
+/// starts.
 LogicalResult Driver::makeManifest() {
   FailureOr<::dyna::plan::Manifest> built = buildManifest(*module, strategies);
   if (failed(built))
     return failure();
   manifest = std::move(*built);
   manifest.set_ranges(ranges);
-  // What it was planned for, which code generation has asked, too.
+  // Records the target that memory was planned for, and that code generation
+  // asks.
   manifest.set_target(stringifyTargetName(targetOf(*module).name).str());
   if (auto fits = ::dyna::Model::create(manifest); !fits.isOk())
     return module->emitError("no binary can run this model: ")
@@ -449,7 +453,8 @@ LogicalResult Driver::runPhases() {
   return emitBinary();
 }
 
-/// Of each instruction set and, last, of the program's tables.
+/// Emits the objects of each instruction set and, last, of the program's
+/// tables.
 LogicalResult Driver::emitObjects(std::vector<ObjectBytes> &objects,
                                   std::vector<std::string> &texts) {
   // One thread per variant: each has a copy of the module and an LLVM context

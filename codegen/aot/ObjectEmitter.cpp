@@ -27,8 +27,8 @@ using namespace mlir::dyna;
 
 namespace plan = ::dyna::plan;
 
-// Features are listed one by one: the processor names stand for tuning only,
-// and a run-time check of the same bits decides which variant runs
+// Features are listed one by one, because names of processors stand for tuning
+// only. A run-time check of the same bits decides which variant runs
 // (runtime/executor).
 static constexpr InstructionSet kInstructionSets[] = {
     {"avx512", DYNA_FEATURE_AVX512 | DYNA_FEATURE_AVX2, "x86-64-v4",
@@ -194,7 +194,8 @@ private:
         /*isConstant=*/true, llvm::GlobalValue::PrivateLinkage, value, name);
   }
 
-  /// What the layer functions' object has, if they launch anything.
+  /// Returns the device code of the layer functions' object; null if they
+  /// launch none.
   llvm::Constant *makeDeviceCode() {
     if (manifest.target() != "cuda")
       return llvm::ConstantPointerNull::get(pointer);

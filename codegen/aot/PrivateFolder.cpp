@@ -25,7 +25,7 @@ using namespace mlir::dyna;
 
 namespace {
 
-/// What the keeper answers once.
+/// Answer of the keeper, which it gives once.
 struct Made {
   int error = 0;
   char path[PATH_MAX] = {};

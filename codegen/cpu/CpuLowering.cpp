@@ -11,8 +11,8 @@ using namespace mlir::dyna;
 using namespace mlir::dyna::cpu;
 
 int64_t mlir::dyna::cpu::minimumRows(int64_t width) {
-  // 16 K elements take some microseconds, ten times a launch; a multiple of 32
-  // suits the tiles of matrix products whose epilogue the sweep may be.
+  // 16 K elements take some microseconds, ten times a launch. The sweep may be
+  // the epilogue of a matrix product, whose tiles need a multiple of 32.
   int64_t rows = (16384 + width - 1) / width;
   return std::max<int64_t>((rows + 31) / 32 * 32, 32);
 }

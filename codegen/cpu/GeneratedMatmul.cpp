@@ -2,23 +2,23 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A dyna_matmul_function as generated code: the f64 product, and the f32 one
-// where no library is wanted. The scheme is the usual one of packed panels
-// (Goto and van de Geijn 2008):
+// Generates the code of a dyna_matmul_function: the f64 product, and the f32
+// one if no library is wanted. It uses packed panels (Goto and van de Geijn
+// 2008):
 //
-//   for k in blocks of blockK
-//     for i in blocks of blockI
-//       pack op(A)[i block, k block] into panels of tileRows rows
-//       for j in tiles of tileColumns
-//         pack op(B)[k block, j tile] into one panel
-//         for each panel of A: a register tile of C += panel * panel
+//     for k in blocks of blockK
+//       for i in blocks of blockI
+//         pack op(A)[i block, k block] into panels of tileRows rows
+//         for j in tiles of tileColumns
+//           pack op(B)[k block, j tile] into one panel
+//           for each panel of A: a register tile of C += panel * panel
 //
-// Packing takes care of transposes and pads with zeros, so the innermost loop
-// has one form: tileRows x tileVectors accumulators that stay in registers. All
-// buffers are on the stack of the body that runs a chunk, 250 KB.
+// Packing handles transposes and pads with zeros, so the innermost loop has one
+// form: tileRows x tileVectors accumulators that stay in registers. All buffers
+// are on the stack of the body that runs a chunk, 250 KB.
 //
 // Work is split over rows of C, by the rule of dyna_launch, so that the
-// epilogue of a chunk can follow its product; without an epilogue a wide C is
+// epilogue of a chunk can follow its product. Without an epilogue, a wide C is
 // split over columns instead.
 //
 //===----------------------------------------------------------------------===//
@@ -45,7 +45,7 @@ struct Blocking {
 /// op(A) or a column of op(B).
 struct Operand {
   Value data, stride;
-  /// Whether consecutive k are consecutive in memory.
+  /// True if consecutive k are consecutive in memory.
   Value contiguousInK;
 };
 
@@ -98,7 +98,7 @@ private:
   Type type;
   Blocking sizes;
 
-  // Of the core function.
+  // Values of the core function.
   Operand a, b;
   Value c, ldc, accumulate, bufferA, bufferB, bufferC;
 };
@@ -384,7 +384,7 @@ void MatmulEmitter::storePartialTile(CodeBuilder &code, ArrayRef<Value> tile,
     code.forLoop(code.i64(0), columnCount, 1, [&](Value column) {
       Value target = at(code, pointer, row, ldc, column);
       Value value = code.load(at(code, bufferC, row, stride, column), type);
-      // What is overwritten may be anything, NaN included.
+      // Overwritten memory may hold anything, such as NaN.
       Value old = code.select(adding, code.load(target, type),
                               code.constant(type, 0.0));
       code.store(code.add(old, value), target);

@@ -2,11 +2,11 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The optimizer, the global norm and casts run over the elements of the rows of
-// a parameter that the caller gives (all of them, or this rank's), in blocks.
-// All are bound by memory: what is read once is written once, in one sweep. A
-// tensor whose `data` is null is left out (a tied parameter that another layer
-// updates).
+// Lowers the optimizer, the global norm and casts. They run over the elements
+// of the rows of a parameter that the caller gives (all rows, or this rank's),
+// in blocks. All are bound by memory, so one sweep reads and writes each
+// element once. A tensor whose `data` is null is left out (a tied parameter
+// that another layer updates).
 //
 //===----------------------------------------------------------------------===//
 
@@ -91,7 +91,7 @@ static void emitAdamwPiece(CodeBuilder &code, const AdamwScalars &scalars,
 }
 
 namespace {
-/// What the body of an update is given.
+/// Slots of the arguments of an update's body.
 struct AdamwSlots {
   Slots slots;
   unsigned count = 0, scale = 0;
@@ -279,8 +279,8 @@ LogicalResult CpuLowering::lowerSumSquares(FunctionLowering &function,
   LLVM::LLVMFuncOp body = emitSumSquaresBody(*this, function, op, slots, xSlot,
                                              countSlot, partialSlot);
 
-  // Fewer rows than all have fewer chunks, an absent tensor has none; those
-  // that do not run leave their partial sums as they are: make them zero.
+  // A part of the rows has fewer chunks, and an absent tensor has none. Chunks
+  // that do not run would not write their partial sums, so all are set to zero.
   int64_t blocks =
       llvm::divideCeil(typeOf(op.getX()).getNumElements(), blockElements);
   int64_t chunks = std::min<int64_t>(llvm::divideCeil(blocks, minimumBlocks),

@@ -2,14 +2,14 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The body of a `dyna.rows` (codegen/rows) as one that `dyna_launch` or a
-// product runs: its arguments are slots, its memory is the stack, and columns
-// are vectors, one after the other.
+// Lowers a `dyna.rows` (codegen/rows) to a body that `dyna_launch` or a product
+// runs. Its arguments are slots, its memory is the stack, and columns are
+// vectors, one after another.
 //
 // Results that sum over rows (gradients of vectors) are added up per chunk,
-// each chunk in a row of its own in the scratch memory; a second launch, over
-// columns, adds those in the order of the chunks. As chunks depend on the
-// number of rows alone, the sums are the same for any number of threads.
+// each chunk in its own row of the scratch memory. A second launch, over
+// columns, adds these in the order of the chunks. Chunks depend on the number
+// of rows alone, so the sums are equal for any number of threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -137,9 +137,9 @@ void CpuRows::emit(RowsOp op, const RowsPlan &plan, Value begin, Value end,
 // The layer function's side
 //===----------------------------------------------------------------------===//
 
-/// Lets the body choose between ordinary and streaming stores, where the latter
-/// can be better: the sweep stands alone, writes whole cache lines that it has
-/// not just read, and adds nothing up.
+/// Lets the body choose between ordinary and streaming stores. The latter can
+/// be faster if the sweep stands alone, adds nothing up, and writes whole cache
+/// lines that it has not just read.
 static void addStreamingSlot(CpuLowering &module, FunctionLowering &function,
                              RowsOp op, const RowsPlan &plan,
                              CpuRowsSlots &slots) {

@@ -77,9 +77,9 @@ struct TokenLists {
   }
 };
 
-/// Adds the rows of dy to rows of a table, some columns of all rows at a time:
-/// no two bodies touch the same element and rows come in order, so the sums are
-/// the same for any number of threads.
+/// Adds the rows of dy to rows of a table, some columns of all rows at a time.
+/// No two bodies touch the same element, and rows come in order. So the sums
+/// are equal for any number of threads.
 struct TableGradient {
   int64_t width;
   Type dyElement, element;
@@ -89,7 +89,8 @@ struct TableGradient {
   const TableRows &tableRows;
   const Slots &slots;
   Value args;
-  /// Of a table narrower than the sums, whose rows are added to once.
+  /// Set if the table is narrower than the sums, whose rows are then added
+  /// once.
   std::optional<TokenLists> lists;
 
   Value idOf(CodeBuilder &code, Value row) const {

@@ -128,7 +128,7 @@ SmallVector<Value> Kernel::sumOfBlock(ArrayRef<Value> values, Value scratch) {
     Value first = code.add(index, code.i64(static_cast<int64_t>(sum) * warps));
     return code.offset(scratch, first, type);
   };
-  // Who still reads what was there has to be done.
+  // Waits for threads that still read the old contents.
   syncBlock();
   code.ifThen(code.equal(lane, code.i64(0)), [&] {
     for (size_t i = 0; i < sums.size(); ++i)

@@ -2,19 +2,19 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The optimizer, the global norm and casts: every thread has a few elements.
-// The first of a rank's rows may begin anywhere; where all tensors of an op
-// happen to be aligned, as they are when all rows are given, a thread reads its
-// elements at once, else one by one.
+// Lowers the optimizer, the global norm and casts. Every thread has a few
+// elements. The first of a rank's rows may begin at any element. If all tensors
+// of an op are aligned, as they are with all rows, a thread reads its elements
+// in one access. Otherwise it reads them one by one.
 //
-// A layer has many tensors, most of them small: ops of one kind that follow each
-// other are one launch. Its blocks are dealt to their tensors in order, and each
-// block finds in a table, which is part of the kernel's struct, whose it is:
+// A layer has many tensors, most of them small. So consecutive ops of one kind
+// are one launch. Its blocks are assigned to their tensors in order. Each block
+// finds its tensor in a table, which is part of the kernel's struct:
 //
-//   table:  first block 0 | count | pointers      %w, 5 blocks
-//           first block 5 | count | pointers      %b, 1 block
-//           first block 6 | ...                   absent: no block
-//           first block 6 | ...                   grid: 10 blocks
+//     table:  first block 0 | count | pointers      %w, 5 blocks
+//             first block 5 | count | pointers      %b, 1 block
+//             first block 6 | ...                   absent: no block
+//             first block 6 | ...                   grid: 10 blocks
 //
 //===----------------------------------------------------------------------===//
 
@@ -76,8 +76,8 @@ template <typename Op> static SmallVector<Type> typesOf(Op op) {
                              [](Value tensor) { return elementOf(tensor); });
 }
 
-/// Whether no tensor of one op lies where one of the other does, so that they may
-/// run in any order.
+/// Returns true if no tensor of one op has the same place as one of the other.
+/// They may then run in any order.
 template <typename Op>
 static bool areApart(FunctionLowering &function, Op a, Op b) {
   for (Value one : tensorsOf(a))
@@ -93,11 +93,11 @@ static bool areApart(FunctionLowering &function, Op a, Op b) {
 
 namespace {
 
-/// Of each op the number of its first block, the count of its elements, the
-/// addresses of its tensors and what else its code has to know.
+/// Table with an entry for each op: the number of its first block, its count of
+/// elements, the addresses of its tensors and further arguments.
 class TensorTable {
 public:
-  /// `words`: of an entry, beside its first block and count.
+  /// `words`: size of an entry beside its first block and count.
   TensorTable(FunctionLowering &function, Slots &slots, unsigned words)
       : function(function), slots(slots), words(2 + words) {
     CodeBuilder &host = function.getCode();
@@ -136,7 +136,8 @@ public:
     return success();
   }
 
-  /// Of all ops together. Leaves the layer function if rows of one are not valid.
+  /// Returns the blocks of all ops together. Leaves the layer function if rows
+  /// of one op are not valid.
   Value gridSize() {
     function.check(status);
     return blocks;
@@ -198,7 +199,7 @@ struct Tensors {
       pointers.push_back(table.value(kernel, entry, i));
   }
 
-  /// Whether pieces of all tensors can be read at once.
+  /// Returns true if pieces of all tensors can be read in one access.
   Value areAligned() {
     Value all;
     for (auto [pointer, type] : llvm::zip(pointers, types)) {
@@ -379,7 +380,8 @@ static int64_t squareParts(Value x) {
   return std::min<int64_t>(llvm::divideCeil(blocks, minimumBlocks), squareSums);
 }
 
-/// Whether the parts of two sums may be there at one time.
+/// Returns true if the partial sums of two ops have separate memory, so that
+/// both can exist together.
 static bool haveTheirParts(FunctionLowering &function, SumSquaresOp a,
                            SumSquaresOp b) {
   FailureOr<PlaceAttr> one = function.scratchOf(a),

@@ -149,7 +149,7 @@ llvm::Expected<std::string> mlir::dyna::cuda::findPtxas(StringRef given) {
       "no ptxas in $CUDA_HOME/bin, PATH or /usr/local/cuda/bin");
 }
 
-/// What is read and written by a run of ptxas, which are gone with it.
+/// Temporary files of a run of ptxas, which are removed with this object.
 namespace {
 class AssemblerFiles {
 public:
@@ -177,8 +177,8 @@ static std::string readAll(StringRef path) {
   return buffer ? (*buffer)->getBuffer().str() : std::string();
 }
 
-/// What `ptxas` printed, or its first line of complaint. `log` takes what it
-/// prints.
+/// Runs `ptxas`. Returns its output, or its first error message. The file `log`
+/// receives the output.
 static llvm::Expected<std::string>
 runAssembler(StringRef ptxas, ArrayRef<StringRef> arguments, StringRef log) {
   std::optional<StringRef> redirects[] = {StringRef(""), log, log};

@@ -2,20 +2,21 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The kernel of a `dyna.rows` (codegen/rows). A row belongs to a *team* of
-// threads, of which each has the same pieces of every row it visits: as many
-// columns as it can read in one access, then those a team further on. What a
-// piece is known to be stays in registers from the first pass over the row to
-// the last, and so do the sums over rows of its columns.
+// Lowers a `dyna.rows` (codegen/rows) to a kernel. A row belongs to a *team* of
+// threads. Each thread has the same pieces of every row. The first piece has as
+// many columns as one access reads, and each further piece is one team further
+// on. Values of a piece stay in registers from the first pass over the row to
+// the last. So do the sums over rows of its columns.
 //
-//   no sum over columns   the team is a warp with some columns of a row; other
-//                         warps have the rest of it
-//   narrow rows           the team is a warp with a whole row
-//   wide rows             the team is a block with a whole row
+//     no sum over columns   the team is a warp with some columns of a row;
+//                           other warps have the rest of it
+//     narrow rows           the team is a warp with a whole row
+//     wide rows             the team is a block with a whole row
 //
-// Results that sum over rows (gradients of vectors) are added up per block, of
-// which there are then as many as the number of rows says, each with a row of its
-// own in the scratch memory; a second kernel, over columns, adds those in order.
+// Results that sum over rows (gradients of vectors) are added up per block.
+// Each block has its own row in the scratch memory, and the number of blocks
+// follows from the number of rows. A second kernel, over columns, adds these
+// rows in order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +34,7 @@ using namespace mlir::dyna;
 using namespace mlir::dyna::cuda;
 
 namespace {
-/// How rows are dealt to threads.
+/// Distribution of rows over threads.
 struct Teams {
   int64_t lanes;       ///< columns of a piece
   int64_t pieces;      ///< per thread and row
@@ -52,9 +53,9 @@ static int64_t divideUp(int64_t value, int64_t divisor) {
   return (value + divisor - 1) / divisor;
 }
 
-/// Elements of a row that a thread has, of a team whose threads have so many
-/// registers for them: what passes read of them, and the sums over rows of their
-/// columns, are there at once, beside what one piece takes.
+/// Returns how many elements of a row a thread can keep with so many registers.
+/// Registers hold the operands that passes read, and the sums over rows of
+/// their columns. What one piece needs comes on top.
 static int64_t keptElements(const RowsPlan &plan,
                             const RowsArguments &arguments,
                             int64_t registers = 80) {
@@ -65,9 +66,9 @@ static int64_t keptElements(const RowsPlan &plan,
   return std::min(most, registers / std::max<int64_t>(values, 1)) / words;
 }
 
-/// Of a row for which blocks of 512 threads have too few registers: as many threads as
-/// have a piece, with as few pieces each as their registers are enough for. Where
-/// those are never enough, what passes read is read again in each.
+/// Distributes a row for which blocks of 512 threads have too few registers.
+/// Uses as many threads as have a piece, each with as few pieces as fit its
+/// registers. If they never fit, every pass reads operands again.
 static void dealWideRow(const RowsPlan &plan, const RowsArguments &arguments,
                         Teams &teams) {
   constexpr int64_t registers = 65536, most = 200, beside = 40;
@@ -305,8 +306,9 @@ void CudaRows::addToSum(unsigned number, const Piece &piece, Value value) {
   sum = code_.add(sum, value);
 }
 
-/// Rows that wait for other passes, sums of a block's warps, and sums over rows
-/// of a block's teams take turns in one piece of memory.
+/// Reserves shared memory for sums of a block's warps, and for rows that wait
+/// for other passes. Sums over rows of a block's teams use the same memory
+/// later.
 void CudaRows::takeSharedMemory() {
   int64_t size = sizeOf(plan.accumulator), bytes = 0;
   if (teams.teamThreads != warpThreads)
@@ -412,13 +414,13 @@ void CudaRows::emit(RowsOp op, Value rows) {
 // The layer function's side
 //===----------------------------------------------------------------------===//
 
-/// Threads of the second kernel that share some columns: each adds up as many
-/// partial sums, one after the other, of which some are loaded at once.
+/// Groups of threads of the second kernel that share columns. Each group adds
+/// up equally many partial sums in order, and loads some of them at once.
 static constexpr int64_t sumGroups = 8, sumsAtOnce = 4;
 
-/// Blocks that add up rows apart, by the number of rows alone, so that results
-/// are the same each time: a team has two rows at least. All groups of the second
-/// kernel have as many.
+/// Returns the number of blocks that add up rows separately. It follows from
+/// the number of rows alone, so that results are reproducible. A team has at
+/// least two rows. All groups of the second kernel have equally many blocks.
 static Value partsOf(CodeBuilder &host, const Target &target, Value rows,
                      const Teams &teams) {
   constexpr int64_t unit = sumGroups * sumsAtOnce;
@@ -428,7 +430,7 @@ static Value partsOf(CodeBuilder &host, const Target &target, Value rows,
 }
 
 namespace {
-/// Of a block's threads, each with `lanes` columns of one sum; a group is a warp.
+/// Threads of a block, each with `lanes` columns of one sum; a group is a warp.
 struct PartialSums {
   Kernel &kernel;
   CodeBuilder &code;
@@ -436,7 +438,7 @@ struct PartialSums {
   int64_t width, lanes;
   Value group, lane, column, shared;
 
-  /// `rest`: the block, of those that have the columns of one sum.
+  /// `rest`: index of the block among those with columns of this sum.
   PartialSums(Kernel &kernel, Type type, int64_t width, int64_t lanes,
               Value rest)
       : kernel(kernel), code(kernel.code), type(type), width(width),
@@ -492,8 +494,9 @@ struct PartialSums {
 };
 } // namespace
 
-/// The kernel that adds `parts` partial sums to the accumulators, all of a sweep
-/// together: a thread has a share of the sums of some columns of one of them.
+/// Emits the kernel that adds `parts` partial sums to the accumulators, for all
+/// sums of a sweep. A thread adds some partial sums of some columns of one
+/// accumulator.
 static void addPartials(CudaLowering &module, FunctionLowering &function,
                         const RowsPlan &plan, const RowsSlots &given,
                         Value parts) {

@@ -59,13 +59,13 @@ LogicalResult CudaLowering::lowerEmbedding(FunctionLowering &function,
 }
 
 namespace {
-/// Rows of a run that are on their way at once.
+/// Rows of a run that a thread loads at once.
 constexpr int64_t rowsAtOnce = 4;
-/// Accesses of each that a thread has.
+/// Accesses of a thread to each of these rows.
 constexpr int64_t piecesPerThread = 2;
 
-/// How the columns of a table's row are dealt: `groups` blocks of `pieces` pieces
-/// a thread, of `lanes` columns each.
+/// Distribution of the columns of a table's row: `groups` blocks of `pieces`
+/// pieces a thread, of `lanes` columns each.
 struct TableColumns {
   int64_t width, lanes, pieces, groups;
 
@@ -96,15 +96,16 @@ struct TableColumns {
   }
 };
 
-/// What the kernel is given, beside the table's rows.
+/// Slots of the kernel's arguments, beside the table's rows.
 struct TableSlots {
   unsigned ids, dy, table, runRows, runStarts, runs;
   std::optional<unsigned> first, end; ///< of a part of the micro-batch
 };
 
-/// Adds the rows of dy to rows of a table. A warp has some columns of a run: of all
-/// rows with one id. It adds them up in order and adds the sum to the table, rounded
-/// once: no two warps touch the same element, and results are the same each time.
+/// Adds the rows of dy to rows of a table. A warp has some columns of a run: of
+/// all rows with one id. It adds them up in order and adds the sum to the
+/// table, rounded once. No two warps touch the same element, and results are
+/// reproducible.
 struct TableGradient {
   CodeBuilder &code;
   Value ids, dy, table, runRows, runStarts;
@@ -132,7 +133,7 @@ struct TableGradient {
   Value rowOf(Value base, Value row, Type type) {
     return code.offset(base, code.mul(row, code.i64(width)), type);
   }
-  /// Of dy, and of the ids.
+  /// Returns the row of dy, and of the ids.
   Value localRow(Value row) { return firstRow ? code.sub(row, firstRow) : row; }
   Value load(Value row, const Piece &piece, Type type) {
     return code.loadElements(code.offset(row, piece.column, type), type,

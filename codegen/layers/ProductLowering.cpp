@@ -62,8 +62,8 @@ static KernelProduct describe(FunctionLowering &function, Operation *op) {
   return product;
 }
 
-/// What the products of a run are together. Parts and matrices lie one behind
-/// the other, so that the first one's addresses are those of the whole.
+/// Describes the products of a run as one product. Parts and matrices are
+/// adjacent, so the addresses of the first one are those of the whole.
 static KernelProduct describeRun(FunctionLowering &function,
                                  const ProductRun &run, Operation *first) {
   CodeBuilder &code = function.getCode();
@@ -164,8 +164,8 @@ static void callProduct(FunctionLowering &function,
       [&] { callKernel(module.getSparseMatmul(input, output)); });
 }
 
-/// Whether each matrix, of the layer's parameters or gradients, begins where
-/// the one before ends.
+/// Returns true if each matrix begins where the one before ends. They are
+/// parameters or gradients of the layer.
 static Value areNeighbours(FunctionLowering &function,
                            ArrayRef<Value> matrices) {
   CodeBuilder &code = function.getCode();

@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace mlir::dyna;
 using namespace mlir::dyna::layers;
 
-/// What the ops of the body take from outside, and the keys of dropouts.
+/// Adds the operands of the ops of the body, and the keys of dropouts.
 static void addOperands(FunctionLowering &function, Operation &inner,
                         const RowsPlan &plan, RowsSlots &result) {
   CodeBuilder &code = function.getCode();

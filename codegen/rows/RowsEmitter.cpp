@@ -112,7 +112,7 @@ void RowsEmitter::startRow(Value row) {
     target.syncRow();
 }
 
-/// What is written once all values of some pieces are computed.
+/// A store that is emitted once all values of some pieces are computed.
 struct RowsEmitter::Store {
   Value value, pointer;
   Type element;
@@ -120,7 +120,7 @@ struct RowsEmitter::Store {
   bool streaming;
 };
 
-/// What is stored of one piece: results, then what is stashed.
+/// Collects the stores of one piece: results, then stashed values.
 void RowsEmitter::emitResults(const Piece &piece, int pass,
                               SmallVectorImpl<Store> &stores) {
   auto storeAt = [&](Value value, Value pointer, Type element,

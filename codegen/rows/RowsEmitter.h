@@ -2,9 +2,10 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A `dyna.rows` becomes a body that follows its plan (RowsPlan.h) row by row.
-// `RowsTarget` makes three decisions of a target: where arguments of the body
-// are, which memory it has, and which columns of a row each thread computes.
+// A `dyna.rows` becomes a body that follows its plan (RowsPlan.h) row by row. A
+// target makes three decisions through `RowsTarget`. They are the places of the
+// body's arguments, its memory, and the columns of a row that each thread
+// computes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -145,18 +146,18 @@ private:
   const RowsArguments &arguments;
   CodeBuilder &builder;
 
-  // Of the whole body.
+  // Values of the whole body.
   DenseMap<Value, Value> operandPointers, stashPointers;
   DenseMap<unsigned, Value> resultPointers;
   SmallVector<Value> partialPointers;
-  // Of the row.
+  // Values of the current row.
   DenseMap<Value, Value> operandRows, tableRows;
   DenseMap<unsigned, Value> resultRows;
   DenseMap<Operation *, Value> randomKeys;
   SmallVector<Value> statisticValues; ///< scalars, null until known
   int currentPass = 0;
   bool streaming = false;
-  // Of the piece.
+  // Values of the current piece.
   Piece current = {};
   DenseMap<Value, Value> cache;
   SmallVector<DenseMap<Value, Value>> kept; ///< caches of the row, by piece

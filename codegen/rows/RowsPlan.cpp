@@ -88,7 +88,7 @@ LogicalResult RowsPlanner::checkWidth(Operation *op) {
   return success();
 }
 
-/// What a norm needs to know of a row.
+/// Returns the statistics of a row that a norm needs.
 static SmallVector<Statistic> statisticsOf(Operation *op) {
   using Statistics = SmallVector<Statistic>;
   auto deviation = [](auto op) -> Statistic {

@@ -41,8 +41,8 @@ static Value atLeast(CodeBuilder &code, Value x, double low) {
 }
 
 // Adding 1.5 * 2^23 + 127 to a small number rounds it to an integer n and
-// leaves n + 127 in the low bits: shifted into the exponent, 2^n. This is
-// defined for NaN too, where a conversion to integer would not be.
+// leaves n + 127 in the low bits. Shifted into the exponent, they are 2^n.
+// Unlike a conversion to integer, this is defined for NaN.
 static constexpr double exponentMagic = 12582912.0 + 127.0;
 
 static Value emitPowerOfTwo(CodeBuilder &code, Value shifted) {
@@ -50,8 +50,9 @@ static Value emitPowerOfTwo(CodeBuilder &code, Value shifted) {
   return code.bitcast(bits, code.getF32Type());
 }
 
-/// x = n ln 2 + r, e^x = 2^n e^r with |r| <= ln 2 / 2 and a polynomial through
-/// seven Chebyshev points of that interval, relative error 2e-8.
+/// Computes e^x = 2^n e^r for x = n ln 2 + r and |r| <= ln 2 / 2. For e^r it
+/// uses a polynomial through seven Chebyshev points of that interval, with a
+/// relative error of 2e-8.
 static Value emitExpF32(CodeBuilder &code, Value x) {
   x = atMost(code, atLeast(code, x, -87.3), 88.3);
   Value shifted = code.fma(x, 1.0 / M_LN2, exponentMagic);
@@ -66,8 +67,8 @@ static Value emitExpF32(CodeBuilder &code, Value x) {
   return code.mul(series, emitPowerOfTwo(code, shifted));
 }
 
-/// The same in f64: Taylor's series to the 13th power, whose first omitted term
-/// is below 4e-18.
+/// Computes e^x in f64 by Taylor's series to the 13th power, whose first
+/// omitted term is below 4e-18.
 static Value emitExpF64(CodeBuilder &code, Value x) {
   constexpr double magic = 6755399441055744.0 + 1023.0; // 1.5 * 2^52 + 1023
   x = atMost(code, atLeast(code, x, -708.3), 709.0);
@@ -169,9 +170,10 @@ static Value emitNormalCdfF32(CodeBuilder &code, Value x) {
   return atMost(code, atLeast(code, phi, 0.0), 1.0);
 }
 
-/// erfc(z) / 2 for z = |x| / sqrt 2, or 1 less that: (1 + 2 z) e^(z z) erfc(z) is
-/// smooth in t = (z - 3.75) / (z + 3.75) (Shepherd and Laframboise 1981), of
-/// which this is a Chebyshev fit for z <= 27 with an error of 3e-18.
+/// Computes erfc(z) / 2 for z = |x| / sqrt 2, or 1 minus that. (1 + 2 z) e^(z
+/// z) erfc(z) is smooth in t = (z - 3.75) / (z + 3.75) (Shepherd and
+/// Laframboise 1981). This is a Chebyshev fit of it for z <= 27, with an error
+/// of 3e-18.
 static Value emitNormalCdfF64(CodeBuilder &code, Value x) {
   constexpr double center = 3.75;
   Value zero = code.like(x, 0.0);

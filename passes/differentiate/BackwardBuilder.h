@@ -25,7 +25,7 @@ public:
   bool hasFailed() const { return failed; }
   /// The accumulators as they stand now, in the order of the parameters.
   SmallVector<Value> getAccumulators() const;
-  /// What `value` was replaced by in forward, or `value`.
+  /// Returns the value that replaced `value` in forward, or `value`.
   Value inForward(Value value) const {
     auto it = replacements.find(value);
     return it == replacements.end() ? value : it->second;

@@ -24,8 +24,8 @@ struct BlockSlice {
   llvm::DenseSet<Operation *> set;
 };
 
-/// What computes `roots` from the values that are `available`. Linear in the
-/// size of the block.
+/// Returns the ops that compute `roots` from the values that are `available`.
+/// Linear in the size of the block.
 BlockSlice computeSlice(Block &block, ArrayRef<Value> roots,
                         llvm::function_ref<bool(Value)> available);
 

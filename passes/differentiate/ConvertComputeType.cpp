@@ -25,9 +25,10 @@ private:
   LogicalResult parseType();
   void convertLayer(LayerOp layer);
 
-  /// `old` with the element type computed in, if it is a tensor of floats.
+  /// Returns `old` with the compute type as element type, if it is a tensor of
+  /// floats.
   Type convert(Type old) const;
-  /// The same for the result of a layer, of which the loss stays what it is.
+  /// Converts the type of a layer's result. The type of a loss stays.
   Type convertResult(Type old) const;
 
   Type element;

@@ -99,7 +99,7 @@ LogicalResult FunctionCut::build(OpBuilder &builder) {
   OpBuilder bodyBuilder = OpBuilder::atBlockEnd(&body);
   for (Operation *op : slice.ops) {
     bodyBuilder.clone(*op, mapping);
-    // Of an op with several results some may be given: the arguments stay.
+    // Some results of an op may be given as arguments, which are kept.
     for (Value result : op->getResults())
       if (available.contains(result))
         mapping.map(result, given.lookup(result));

@@ -65,7 +65,8 @@ static LogicalResult checkLosses(LayerOp layer) {
   return success();
 }
 
-/// What an op's region reads is hidden from the walk, which sees operands.
+/// Fails if an op has a region. The walk sees operands only, not what a region
+/// reads.
 static LogicalResult checkNoRegions(LayerOp layer) {
   for (Operation &op : layer.getBody().front())
     if (op.getNumRegions() > 0)
@@ -96,7 +97,8 @@ LogicalResult JointLayer::classifyArguments(LayerOp layer) {
   return success();
 }
 
-/// What depends on a value whose gradient is wanted is wanted, too.
+/// Marks gradients of all values as wanted that depend on a value with a wanted
+/// gradient.
 static void propagateWanted(ArrayRef<Operation *> forwardOps,
                             BackwardBuilder &gradients) {
   for (Operation *op : forwardOps)
@@ -153,8 +155,8 @@ LogicalResult JointLayer::differentiate(Type gradientElement) {
   propagateWanted(forwardOps, gradients);
   SmallVector<Value> forwardAccumulators = gradients.getAccumulators();
   if (hasLoss) {
-    // `checkLosses`: the loss is the last live op. What it accumulates, forward
-    // accumulates; the other ops follow in backward.
+    // The loss is the last live op (`checkLosses`). Forward accumulates the
+    // gradients that it adds to; the other ops follow in backward.
     Operation *loss = output.getDefiningOp();
     if (failed(buildGradients(loss, gradients)))
       return failure();

@@ -96,10 +96,10 @@ private:
   bool hasInputGradient = false;
 };
 
-/// Whether a layer's result is the loss, not an activation.
+/// Returns true if a layer's result is the loss, not an activation.
 bool endsInLoss(LayerOp layer);
 
-/// Removes what a layer computes twice or for nothing; its results are the
+/// Removes duplicate and unused computation of a layer. Its results are the
 /// operands of the terminator.
 void simplifyLayer(LayerOp layer);
 

@@ -85,7 +85,7 @@ private:
       if (!joint.isFrozen(index))
         cut.give(value, Memory::Gradient, index);
   }
-  /// What every half of backward reads.
+  /// Takes the saved values that every half of backward reads.
   void takeSaved(FunctionCut &cut) {
     takeSavedInput(cut);
     cut.takeTier(saved.products, Memory::Products);

@@ -14,8 +14,8 @@ namespace mlir::dyna {
 #define GEN_PASS_DECL
 #include "passes/differentiate/Passes.h.inc"
 
-/// What `dyna-verify-differentiated` checks, for passes that promise or need
-/// it; of all layers, or of some.
+/// Checks what `dyna-verify-differentiated` checks, for passes that promise or
+/// need it. Checks all layers, or those for which `isMeant` is true.
 LogicalResult verifyDifferentiated(
     ModuleOp module,
     function_ref<bool(LayerOp)> isMeant = [](LayerOp) { return true; });

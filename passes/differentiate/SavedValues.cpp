@@ -1,4 +1,4 @@
-//===- SavedValues.cpp - What forward keeps for backward -*- C++ -*-===//
+//===- SavedValues.cpp - Chooses what forward keeps for backward ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +37,8 @@ private:
     Operation *op = value.getDefiningOp();
     return op && forward.contains(op) && !forwardAccumulators.contains(value);
   }
-  /// Whether every layer function but forward and evaluate can read `value`.
+  /// Returns true if every layer function except forward and evaluate can read
+  /// `value`.
   bool isLayerArgument(Value value) {
     auto argument = dyn_cast<BlockArgument>(value);
     return argument &&
@@ -85,9 +86,9 @@ void SavedValuesChooser::collectUsedByBackward() {
         used.push_back(result);
 }
 
-/// Norms need a pass of their own over the row, and what looks at segments (a
-/// dropout, for its random numbers) more than the row: reading those back costs
-/// less than repeating them.
+/// Returns true if a sweep repeats the op at less cost than reading its result.
+/// Norms need a pass of their own over the row. Ops that read segments, such as
+/// a dropout for its random numbers, need more than the row.
 static bool isCheapInSweep(Operation *op) {
   return op->hasTrait<mlir::dyna::OpTrait::Elementwise>() &&
          llvm::none_of(op->getOperandTypes(), llvm::IsaPred<SegmentsType>);
@@ -115,7 +116,7 @@ bool SavedValuesChooser::isRepeatedBySweep(Value value) {
 }
 
 void SavedValuesChooser::dropWhatSweepsRepeat() {
-  // What a repeated value is made from must itself be read, so it is fixed.
+  // Operands of a repeated value must be read, so they are not repeated.
   llvm::DenseSet<Value> fixed;
   for (Value value : llvm::to_vector(llvm::reverse(used))) {
     if (fixed.contains(value) || !isRepeatedBySweep(value))

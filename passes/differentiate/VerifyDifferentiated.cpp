@@ -275,8 +275,8 @@ LogicalResult LayerVerifier::verifySlots(FunctionOp function) {
 // DIFF3: accumulators
 //===----------------------------------------------------------------------===//
 
-/// The result of `op` that is `accumulator` with something added; null if `op`
-/// uses it in another way.
+/// Returns the result of `op` that is `accumulator` plus another value; null if
+/// `op` uses it in another form.
 static Value getAccumulated(Operation *op, Value accumulator) {
   for (auto [operand, result] : accumulationsOf(op))
     if (operand == accumulator)

@@ -92,9 +92,9 @@ static bool isWhole(LayerOp local) {
              ops, [&](Operation &op) { return areWhole(&op, dist::kLayouts); });
 }
 
-/// Warns of a layer, or of linears beside others that are split, of which each rank
-/// has all: a tensor degree gains nothing there, and the person who chose it may
-/// not know.
+/// Warns of layers that are not split, and of linears that are whole beside
+/// split ones. Each rank has all of them, so the tensor degree gains nothing
+/// there. The user who chose it may not know this.
 static void warnOfWhole(LayerOp layer, LayerOp local,
                         ArrayRef<::dyna::Layout> parameters,
                         const TensorDegree &degree) {
@@ -233,8 +233,8 @@ void DeduceLayouts::runOnOperation() {
     for (const ::dyna::Strategy &each : *strategies)
       if (mlir::failed(checkStages(model, each)))
         return signalPassFailure();
-  // What forward saves and backward takes, places and gradients are looked up
-  // below as they have to be.
+  // The code below relies on saved values, places and gradients as these checks
+  // require them.
   auto isLogical = [](LayerOp layer) { return !dist::kMesh.isOn(layer); };
   if (mlir::failed(requireFunctions(getOperation())) ||
       mlir::failed(requireUnplaced(getOperation())) ||

@@ -19,8 +19,9 @@ NamedAttrList mlir::dyna::meaningOf(Operation *op) {
   return attributes;
 }
 
-/// The parts of an op in the normal form, each handed to `get`, which gives the
-/// number of its first result; the last one's is the op's.
+/// Splits an op into the parts of its normal form. `get` is called with each
+/// part, and returns the number of its first result. Returns the number of the
+/// last part, which is that of the op.
 template <typename Get>
 static std::optional<int> normalForm(Operation *op, DictionaryAttr attributes,
                                      ArrayRef<int> operands, Get get) {

@@ -26,7 +26,7 @@ static bool countsFeatures(Operation *op) {
   return op->hasTrait<mlir::dyna::OpTrait::CountsFeatures>();
 }
 
-/// Of every value but an argument.
+/// Sets the meaning of a value that is no argument, and checks its type.
 LogicalResult LocalVerifier::set(Operation *op, Value value, int number,
                                  const Layout &layout) {
   meanings[value] = {number, layout};
@@ -90,7 +90,7 @@ LogicalResult LocalVerifier::visit(Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
-// What an op says about its part
+// Attributes of an op about its part
 //===----------------------------------------------------------------------===//
 
 static LogicalResult expectAttribute(Operation *op, StringRef name,
@@ -212,7 +212,7 @@ LocalVerifier::inferLayouts(Operation *op, const dist::FactorRule &rule) {
   std::vector<Layout> operands;
   for (Value operand : op->getOperands())
     operands.push_back(meanings.lookup(operand).layout);
-  // Of the elements that it is given, which are each on one rank (Borders).
+  // The sum is over the given elements, each of which is on one rank (Borders).
   if (auto squares = dyn_cast<SumSquaresOp>(op)) {
     const Layout &sum = operands[1];
     AxisParts all = {layer.mesh.wholeAxis(0)};
@@ -326,8 +326,8 @@ static bool areSamePlaces(ArrayAttr places, ArrayAttr logical,
       });
 }
 
-/// Whether somebody looks at an attribute of the dialect `dist`, and here it is
-/// compared.
+/// Returns true if an attribute of the dialect `dist` has a meaning on this op.
+/// Known ones are compared here.
 static bool isKnown(Operation *op, StringRef name) {
   if (name == dist::kTokens.name)
     return countsTokens(op);

@@ -42,7 +42,7 @@ private:
   FunctionOpInterface function;
   dist::MeshAttr mesh;
   GroupTable &groups;
-  /// Of values with local types: the layout and the type of the whole.
+  /// Layouts and whole types of values that have local types.
   llvm::DenseMap<Value, Layout> layouts;
   llvm::DenseMap<Value, RankedTensorType> wholeTypes;
 };
@@ -134,8 +134,9 @@ void Localizer::setShard(TableOpInterface op) {
                                  wholeTypes[op.getTable()].getDimSize(0)));
 }
 
-/// An op that counts tokens from the first of the micro-batch says which part
-/// of them it has: those of its activation, or else of its result.
+/// Sets the part of the tokens that an op has, if it counts tokens from the
+/// first of the micro-batch. They are the tokens of its activation, or else of
+/// its result.
 void Localizer::setTokens(Operation *op) {
   Value tokens = op->getResult(0);
   for (Value operand : llvm::reverse(op->getOperands()))
@@ -193,8 +194,8 @@ void Localizer::foldCollectives() {
       op.erase();
     }
   }
-  // What has no use any more, last first: also what the layer computes for
-  // nothing, as an exchange would keep it alive beside what is needed.
+  // Removes unused ops, last first. Ops that the layer never used go too,
+  // because an exchange would keep them alive.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isOpTriviallyDead(&op))
       op.erase();
@@ -229,7 +230,7 @@ static void addGradientGroups(LayerOp layer, dist::MeshAttr mesh,
   }
 }
 
-/// Whether all arguments and results say how they lie.
+/// Returns true if all arguments and results have layouts.
 static bool hasBorders(FunctionOpInterface function) {
   auto arguments = dist::kArguments.of(function);
   auto results = dist::kResults.of(function);

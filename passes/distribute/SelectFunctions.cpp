@@ -90,7 +90,8 @@ struct SelectFunctions
     ModuleOp module = getOperation();
     if (failed(checkSelection(module, selection)))
       return signalPassFailure();
-    // What they name stays too: a function its layer, code what it calls.
+    // Ops that these name stay too, such as the layer of a function or called
+    // code.
     llvm::SetVector<Operation *> left;
     for (Operation &op : *module.getBody())
       if (std::optional<StringRef> name = nameOf(op);

@@ -2,8 +2,8 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What holds for a layer of a tensor degree as a whole, and for the module;
-// bodies are followed by LocalVerifier.
+// Verifies each layer of a tensor degree as a whole, and the module.
+// LocalVerifier follows the bodies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,7 +66,7 @@ private:
   NeededGroups groups;
   /// By the name of the layer.
   llvm::DenseMap<Attribute, SmallVector<FunctionOp>> functionsOf;
-  /// Those that some layer has, with the first such layer.
+  /// Tensor degrees that any layer has, with the first such layer.
   std::vector<std::pair<TensorDegree, LayerOp>> degrees;
 };
 
@@ -78,7 +78,8 @@ static bool isLocal(LayerOp layer) { return layer && dist::kMesh.isOn(layer); }
 // Layers
 //===----------------------------------------------------------------------===//
 
-/// What belongs to no tensor degree has no layouts and exchanges nothing.
+/// Checks that an op without a tensor degree has no layouts and exchanges
+/// nothing.
 LogicalResult ModuleVerifier::checkLogical(Operation *op) {
   WalkResult result = op->walk([](Operation *inner) {
     if (isa_and_present<dist::DistDialect>(inner->getDialect()))
@@ -209,8 +210,9 @@ LogicalResult ModuleVerifier::checkFunctions(LocalLayer &layer) {
   return success();
 }
 
-/// What functions add says over what a gradient is partial; where none adds, it
-/// is zero and no sum.
+/// Checks the gradients of a layer. The additions of functions determine over
+/// which ranks a gradient is partial. Without additions it is zero, and not
+/// partial.
 LogicalResult ModuleVerifier::checkGradients(const LocalLayer &layer) {
   for (auto [index, gradient] : llvm::enumerate(layer.gradients))
     if (!layer.isAddedTo[index] && !gradient.partial.empty())

@@ -196,7 +196,7 @@ LogicalResult ManifestBuilder::addLayer(CallOp call) {
     return failure();
   plan::Layer *out = manifest.add_layers();
   int index = manifest.layers_size() - 1;
-  // What a call takes from others; the rest are the model's arguments.
+  // Inputs from other calls; the rest are the model's arguments.
   for (Value input : call.getInputs())
     if (auto producer = layerIndex.find(input); producer != layerIndex.end())
       out->add_producers(producer->second);
@@ -250,8 +250,8 @@ static_assert(DYNA_ATTENTION_PRODUCTS == kAttentionProducts &&
               DYNA_ATTENTION_GRAD_PRODUCTS == kAttentionGradProducts);
 
 namespace {
-/// The work of a layer or a layer function, apart for products on all tokens of a
-/// micro-batch and for those on the part of this rank.
+/// Work of a layer or a layer function. Products on all tokens of a micro-batch
+/// are separate from those on this rank's part.
 struct RankWork {
   Work all, part;
 };
@@ -319,7 +319,7 @@ static LogicalResult setFlops(plan::LayerKind::Role *role,
 }
 
 //===----------------------------------------------------------------------===//
-// What layer functions exchange
+// Exchanges of layer functions
 //===----------------------------------------------------------------------===//
 
 // The codes of CollectiveLowering.cpp are the manifest's.
@@ -383,8 +383,8 @@ private:
       break;
     case ::dyna::ReshardKind::AllToAll:
       tensor->set_kind(plan::LayerExchange::ALL_TO_ALL);
-      // Of the whole, rows are those of the side on which they are not dealt,
-      // columns those of the other.
+      // The whole tensor has the rows of the side on which rows are not split,
+      // and the columns of the other side.
       if (step.dim == 0)
         whole = op->getResult(0);
       break;
@@ -569,7 +569,8 @@ static_assert(maskOf(BatchTable::Offsets) == DYNA_BATCH_OFFSETS &&
               maskOf(BatchTable::PositionRuns) == DYNA_BATCH_POSITION_RUNS &&
               maskOf(BatchTable::TargetRows) == DYNA_BATCH_TARGET_ROWS);
 
-/// Those that the target's code has for the ops that there are.
+/// Adds the batch tables that the target's code reads for the ops of the
+/// module.
 void ManifestBuilder::addBatchTables() {
   uint32_t read = 0;
   for (FunctionOp function : module.getOps<FunctionOp>())

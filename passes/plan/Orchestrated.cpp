@@ -134,8 +134,8 @@ mlir::dyna::readOrchestration(exec::OrchestrationOp op,
       [&](const SwitchTable::Way &way, const auto &tensors) {
         return plans.find(way, tensors);
       });
-  // What went wrong has been said: tensors are compared, and a switch is proven
-  // by its own verifier.
+  // Errors were already reported: tensors are compared, and each switch is
+  // checked by its own verifier.
   if (!table.isOk())
     return failure();
   orchestrated.switches = std::move(*table);

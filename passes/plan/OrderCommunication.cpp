@@ -45,7 +45,7 @@ private:
     return joinAll(*inputs->model);
   }
 
-  /// Programs of phases get their switches, and are proven together.
+  /// Adds switches to the programs of phases, and verifies them together.
   LogicalResult joinAll(const ::dyna::Model &model) {
     auto steps = llvm::to_vector(getOperation().getOps<exec::StepOp>());
     if (steps.empty())

@@ -134,7 +134,7 @@ static ::dyna::PlanOptions ownOptions(const PlanDraft &draft) {
   return own;
 }
 
-/// What a graph has on its ranks while plans run.
+/// Returns the tensors that a graph has on its ranks while plans run.
 static ::dyna::Persistent persistentOf(bool isHome, bool evaluate) {
   return isHome ? (evaluate ? ::dyna::Persistent::Masters
                             : ::dyna::Persistent::Training)
@@ -142,9 +142,10 @@ static ::dyna::Persistent persistentOf(bool isHome, bool evaluate) {
                             : ::dyna::Persistent::Gradients);
 }
 
-/// What some rank has, at most, beside a graph's own parameters and micro-batches:
-/// home's, unless it is home, and what is left of the phase before. The last graph
-/// is home. Plans are made for phases that take no turns (PlacePhases.h).
+/// Returns the largest number of bytes of a rank beside a graph's own
+/// parameters and micro-batches. These are home's tensors, unless the graph is
+/// home, and the rest of the phase before. The last graph is home. Plans are
+/// made for phases that take no turns (PlacePhases.h).
 static int64_t countBeside(const ::dyna::SwitchTable &switches, int turn,
                            bool evaluate) {
   std::vector<int> order(switches.graphs());
@@ -357,7 +358,7 @@ static exec::DraftAttr draftAttrOf(MLIRContext *context,
       ::dyna::describeSlices(options.slices));
 }
 
-/// What the attribute says.
+/// Reads options from the attribute.
 static Status takeOptions(PlanDraft &draft, exec::DraftAttr attr) {
   ::dyna::PlanOptions &options = draft.options;
   DYNA_ASSIGN_OR_RETURN(options.schedule,
@@ -381,7 +382,7 @@ static Status takeOptions(PlanDraft &draft, exec::DraftAttr attr) {
   return Status::ok();
 }
 
-/// What the programs of a complete plan say.
+/// Reads options from the programs of a complete plan.
 static Status takePrograms(PlanDraft &draft) {
   ::dyna::PlanOptions &options = draft.options;
   options.schedule = draft.graph.stages() > 1
@@ -411,7 +412,7 @@ exec::OrchestrationOp mlir::dyna::findOrchestration(ModuleOp module) {
   return all.empty() ? exec::OrchestrationOp() : *all.begin();
 }
 
-/// What the module's orchestration says of a plan that a step names.
+/// Reads the phase of a plan that a step names from the module's orchestration.
 static LogicalResult takePhase(exec::PlanOp op, const ::dyna::Model &model,
                                PlanDraft &draft) {
   exec::OrchestrationOp orchestration =

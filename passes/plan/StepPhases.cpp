@@ -24,8 +24,8 @@ using ::dyna::Status;
 // Plans
 //===----------------------------------------------------------------------===//
 
-/// What merges are decided by: a turn's phases as its plans are made, switches on the
-/// cluster of the costs.
+/// Returns the estimates that decide merges: the phases of each turn with the
+/// options of its plans, and switches on the cluster of the costs.
 static ::dyna::StatusOr<::dyna::GraphEstimates>
 estimateTurns(const Orchestrated &orchestrated, const ::dyna::CostModel &costs,
               const MiniBatchRequest &request) {
@@ -60,7 +60,7 @@ assign(const Orchestrated &orchestrated, const ::dyna::CostModel &costs,
   return ::dyna::assignSamples(request.lengths, orchestrated.ranges, estimates);
 }
 
-/// Of samples whose range's strategy has none of them.
+/// Describes samples that were moved from their range to another one.
 static std::vector<std::string>
 describeMerges(const Orchestrated &orchestrated,
                const ::dyna::Assignment &assigned,
@@ -251,10 +251,10 @@ LogicalResult mlir::dyna::joinStep(exec::StepOp op,
 }
 
 //===----------------------------------------------------------------------===//
-// Proof
+// Verification
 //===----------------------------------------------------------------------===//
 
-/// Of the mini-batch: what is in no phase is there, with no tokens.
+/// Returns the lengths of the mini-batch. A sample in no phase has length 0.
 static std::vector<int64_t> miniBatchOf(exec::StepOp op) {
   size_t samples = 0;
   for (auto phase : op.getOps<exec::PhaseOp>())
@@ -286,7 +286,7 @@ LogicalResult mlir::dyna::verifyStep(exec::StepOp op,
       static_cast<int64_t>(plans.back().getTargetTokens()), limits, &position,
       updates);
   if (proven.isOk()) {
-    // What would look at gradients between steps are runs alone.
+    // Only runs may read gradients between steps, so a step here must update.
     if (Status status = ::dyna::checkUpdated(step); !status.isOk())
       return refuse(op, status);
     return success();

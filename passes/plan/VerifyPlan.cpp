@@ -123,7 +123,8 @@ struct VerifyPlan : mlir::dyna::impl::VerifyPlanBase<VerifyPlan> {
     return rules;
   }
 
-  /// Of an orchestration without steps, its switches are.
+  /// Verifies all steps. Without steps, verifies the switches of the
+  /// orchestration.
   LogicalResult verifySteps(const ::dyna::Model &model, int64_t most) {
     auto steps = getOperation().getOps<exec::StepOp>();
     exec::OrchestrationOp orchestration = findOrchestration(getOperation());

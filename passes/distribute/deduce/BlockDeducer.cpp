@@ -89,7 +89,7 @@ LogicalResult BlockDeducer::visit(Operation *op) {
     versionLayouts[result] = layout;
     attributes.push_back(dist::LayoutAttr::get(meshAttr, layout));
   }
-  // What was added to an accumulator is an accumulator.
+  // The result of an addition to an accumulator is an accumulator.
   for (auto [operand, result] : rule->tied)
     if (operand < int(op->getNumOperands()) && states[operand].isFixed)
       infos[op->getResult(result)].isFixed = true;

@@ -21,9 +21,10 @@ Layout Borders::ofActivation(Type type) const {
   return layout;
 }
 
-/// What is alike for arguments and results. Optimizer functions see what the
-/// plan has reduced, and of that the elements that are the rank's own: they
-/// have the parameter's layout, and sums over them are partial over all ranks.
+/// Returns the layout of an argument or result by its place. Optimizer
+/// functions read gradients that the plan has reduced, and only the rank's own
+/// elements of them. So these have the parameter's layout, and sums over them
+/// are partial over all ranks.
 std::optional<Layout> Borders::ofPlace(PlaceAttr place, Type type) {
   Role role = cast<FunctionOp>(function.getOperation()).getRole();
   size_t index = place.getIndex();

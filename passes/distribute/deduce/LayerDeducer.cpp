@@ -12,10 +12,11 @@ using ::dyna::AxisParts;
 using ::dyna::Layout;
 
 //===----------------------------------------------------------------------===//
-// What is given
+// Given layouts
 //===----------------------------------------------------------------------===//
 
-/// Activations between layers; ids and the loss are the same on all ranks.
+/// Returns the layout of a value between layers. Activations are split by
+/// tokens; ids and the loss are equal on all ranks.
 Layout LayerDeducer::borderLayout(Type type) const {
   Layout layout = Layout::replicated(cast<RankedTensorType>(type).getRank());
   if (isActivation(type))
@@ -46,8 +47,8 @@ Layout LayerDeducer::argumentLayout(FunctionOp function, unsigned index,
 // Results
 //===----------------------------------------------------------------------===//
 
-/// Whether an op is linear in the operand and adds it to the gradient of a
-/// parameter that is known to be partial.
+/// Returns true if an op is linear in the operand and adds it to the gradient
+/// of a parameter that is known to be partial.
 bool LayerDeducer::addsToPartialGradient(OpOperand &use) const {
   auto op = dyn_cast<dist::LayoutRuleOpInterface>(use.getOwner());
   if (!op)
@@ -69,8 +70,8 @@ bool LayerDeducer::addsToPartialGradient(OpOperand &use) const {
   });
 }
 
-/// Whether backward has added sums to a gradient where backward_weight adds
-/// this deferred value.
+/// Returns true if backward_weight adds this deferred value to a gradient to
+/// which backward has added partial sums.
 bool LayerDeducer::isAddedAsSum(size_t deferred) const {
   FunctionOp function = backwardWeight;
   if (!function)
@@ -134,10 +135,10 @@ ArrayAttr LayerDeducer::getGradients() const {
 // Functions
 //===----------------------------------------------------------------------===//
 
-/// Optimizer functions touch the rank's own elements one by one and exchange
-/// nothing. The plan has reduced gradients before, and gives each element to
-/// one rank of those that hold it (rows of a tensor may be none): so sums of
-/// squares are partial over all ranks.
+/// Lays out an optimizer function. It handles the rank's own elements one by
+/// one and exchanges nothing. The plan has reduced gradients before, and gives
+/// each element to one of the ranks that hold it. A rank may have no rows of a
+/// tensor. So sums of squares are partial over all ranks.
 LogicalResult LayerDeducer::layOutOptimizer(FunctionOp function) {
   Layout sum = Layout::replicated(1);
   sum.partial = {mesh.wholeAxis(0)};
@@ -188,8 +189,8 @@ static void writeBorders(Operation *op, Block &block, dist::MeshAttr mesh,
   dist::kResults.set(op, attributesOf(block.getTerminator()->getOperands()));
 }
 
-/// A bias added to a sum over ranks would be added once by each of them: the
-/// bias of a linear whose input features are split follows the reduction.
+/// Moves the bias of a linear after the reduction if its input features are
+/// split. Otherwise every rank would add the bias to its part of the sum.
 static void splitOffBiases(Block &block,
                            llvm::function_ref<const Layout *(Value)> layoutOf) {
   for (auto linear : llvm::make_early_inc_range(block.getOps<LinearOp>())) {

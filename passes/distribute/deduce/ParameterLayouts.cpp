@@ -51,9 +51,9 @@ private:
 
 } // namespace
 
-/// The factor of the features that the op keeps: each feature of its first
-/// result follows from the same feature of its activations (for attention: the
-/// same head), by what its rule says.
+/// Returns the factor of the features that the op keeps, by its rule. Each
+/// feature of its first result then follows from the same feature of its
+/// activations (for attention: the same head).
 static std::optional<int> keptFeatures(Operation *op,
                                        const dist::FactorRule &rule) {
   if (rule.results.empty() || rule.results[0].size() != 2)
@@ -84,8 +84,9 @@ static SmallVector<Value> activationsOf(Operation *op) {
   });
 }
 
-/// Adds what `value` forces into the region; if it cannot be split, the op that
-/// takes or gives it whole, or joins it with an input of the layer.
+/// Adds everything that must be split with `value` to the region. If it cannot
+/// be split, returns the op that has it whole, or that joins it with an input
+/// of the layer.
 static Operation *visitValue(Value value, FeatureRegion &region) {
   Operation *def = value.getDefiningOp();
   if (!def)
@@ -114,8 +115,8 @@ static Operation *visitValue(Value value, FeatureRegion &region) {
   return value.use_empty() ? def : nullptr;
 }
 
-/// Grows the region that begins with the result of `linear`; if there is none,
-/// the op that is in the way.
+/// Grows the region that begins with the result of `linear`. Returns the op
+/// that prevents a region; null if there is none.
 static Operation *growRegion(LinearOp linear, FeatureRegion &region) {
   region.values.insert(linear.getResult());
   // The set grows while it is walked.
@@ -248,8 +249,9 @@ LogicalResult ParameterChooser::run() {
       continue;
     FeatureRegion region;
     auto isSeen = [&](Operation *op) { return seen.contains(op); };
-    // What an adapter makes of few features stays whole: the linear behind it has its
-    // output features split, with those of the linear that it adds to.
+    // The few features in the middle of an adapter stay whole. Its second
+    // linear has split output features, together with the linear that it adds
+    // to.
     if (growRegion(linear, region) || llvm::any_of(region.columns, isSeen) ||
         llvm::any_of(region.rows, isSeen))
       continue;

@@ -41,8 +41,9 @@ static void append(AxisParts &parts, const AxisParts &more) {
   parts.insert(parts.end(), more.begin(), more.end());
 }
 
-/// What follows `prefix` in `parts`, both canonical; nothing if `parts` does
-/// not begin with it. `tp` begins with `tp:2/2`, followed by `tp:2/1`.
+/// Returns the rest of `parts` after `prefix`, both canonical; nothing if
+/// `parts` does not begin with it. For example, `tp` begins with `tp:2/2`,
+/// followed by `tp:2/1`.
 static std::optional<AxisParts> removePrefix(AxisParts parts,
                                              AxisParts prefix) {
   while (!prefix.empty()) {
@@ -65,7 +66,7 @@ static std::optional<AxisParts> removePrefix(AxisParts parts,
 // From splits to layouts
 //===----------------------------------------------------------------------===//
 
-/// Whether the parts of two factors never use one rank twice.
+/// Returns true if the parts of two factors never use one rank twice.
 static bool useEachRankOnce(const Splits &splits) {
   AxisParts used = splits.passed;
   for (const AxisParts &parts : splits.factors) {
@@ -76,8 +77,8 @@ static bool useEachRankOnce(const Splits &splits) {
   return true;
 }
 
-/// Whether sizes allow the splits: even parts, and a minor factor of a
-/// dimension only split where the major ones are split to the last.
+/// Returns true if sizes allow the splits. Parts must be even. A minor factor
+/// of a dimension is split only if the major ones are split completely.
 static bool fitSizes(const FactorRule &rule, const Splits &splits) {
   for (auto [factor, parts] : llvm::zip_equal(rule.factors, splits.factors))
     if (factor.kind == Factor::Even &&
@@ -318,7 +319,7 @@ void Chooser::collectOptions(const AxisParts &tokens) {
         }
 }
 
-/// Finds the cheapest way to `wanted`; false if there is none.
+/// Finds the cheapest resharding to `wanted`; returns false if there is none.
 bool Chooser::bringOperand(size_t index, const Layout &wanted,
                            mlir::dyna::SplitChoice &choice) {
   const mlir::dyna::OperandState &state = operands_[index];

@@ -47,8 +47,8 @@ ConfigReader::ConfigReader(MLIRContext *context, llvm::MemoryBufferRef text)
   refuseDuplicates();
 }
 
-/// Of two values under one key the parser keeps one, and nobody knows which was
-/// meant.
+/// Refuses duplicate keys. The parser keeps one of their values, and it is
+/// unknown which one was meant.
 void ConfigReader::refuseDuplicates() {
   for (const DuplicateKey &key : findDuplicateKeys(text_.getBuffer())) {
     failed_ = true;

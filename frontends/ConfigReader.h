@@ -2,11 +2,11 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A HuggingFace config.json is an object of some fields that decide what the
-// model computes and many that do not. The reader hands out fields with a
-// default and bounds, remembers which were asked for, and reports at the place
-// of the field: an error for what the model cannot be, a warning for what is
-// not known (a misspelt field would otherwise silently get its default).
+// A HuggingFace config.json has some fields that decide what the model
+// computes, and many that do not. The reader returns fields with a default and
+// bounds, and remembers which were asked for. It reports faults at the place of
+// the field. A value that no model can have is an error. An unknown field is a
+// warning, because a misspelt field would otherwise silently get its default.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,37 +37,38 @@ public:
   /// error. After an error the value is the fallback, or the lower bound.
   int64_t integer(StringRef field, std::optional<int64_t> fallback,
                   int64_t lowest = 1, int64_t highest = INT32_MAX);
-  /// In [lowest, highest).
+  /// Returns a number in [lowest, highest).
   double number(StringRef field, double fallback, double lowest,
                 double highest);
   bool boolean(StringRef field, bool fallback);
   std::string string(StringRef field, StringRef fallback);
-  /// An error unless the field is absent, null or `expected`.
+  /// Reports an error unless the field is absent, null or `expected`.
   void require(StringRef field, bool expected, StringRef why);
-  /// An object inside, or null.
+  /// Returns an object inside, or null.
   const llvm::json::Object *object(StringRef field);
   /// Warns of keys of such an object that are not known.
   void checkKeys(StringRef field, const llvm::json::Object &object,
                  ArrayRef<StringRef> known);
-  /// Fields that decide nothing here.
+  /// Marks fields as known that decide nothing here.
   void ignore(ArrayRef<StringRef> fields);
 
-  /// Of the whole configuration.
+  /// Returns the location of the whole configuration.
   Location location() const { return locateOffset(0); }
 
   InFlightDiagnostic error(StringRef field);
   InFlightDiagnostic warning(StringRef field);
-  /// Warns of fields that nobody asked for; false after any error.
+  /// Warns of fields that were not asked for. Returns false after any error.
   bool finish();
 
-  /// The configuration as written, without white space; `model_type` and
-  /// `architectures` are added where they lack. A field that is null is written
-  /// with the value that was used for it: other readers take another one.
+  /// Returns the configuration as written, without white space. Adds
+  /// `model_type` and `architectures` if they are missing. A field that is null
+  /// gets the value that was used for it, because other readers have other
+  /// defaults.
   std::string compact(StringRef modelType, StringRef architecture) const;
 
 private:
   const llvm::json::Value *find(StringRef field);
-  /// Where `"field":` stands, or the beginning of the file.
+  /// Returns the location of `"field":`, or the beginning of the file.
   Location locate(StringRef field) const;
   Location locateOffset(size_t offset) const;
   void refuseDuplicates();

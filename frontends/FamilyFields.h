@@ -2,7 +2,8 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What the files of families build their fields of configurations from.
+// Functions from which the files of families build their fields of
+// configurations.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +16,7 @@
 namespace mlir::dyna::fields {
 
 //===----------------------------------------------------------------------===//
-// What layers say
+// Values of layers
 //===----------------------------------------------------------------------===//
 
 template <typename T> DerivedValues derived(const Said<T> &said) {
@@ -32,7 +33,8 @@ template <typename T> DerivedValues derived(const Said<T> &said) {
 #define DYNA_DERIVED(member)                                                   \
   [](const FamilyMember &model) { return derived(model.layers.member); }
 
-/// Returns what the layers of a family always say, or its ops refuse them.
+/// Returns a value that all layers of a family have; its ops refuse other
+/// values.
 template <bool value> DerivedValues always(const FamilyMember &model) {
   return {{llvm::json::Value(value), model.op}};
 }
@@ -42,7 +44,7 @@ inline DerivedValues family(const FamilyMember &model) {
 }
 
 //===----------------------------------------------------------------------===//
-// What a missing field means
+// Defaults of missing fields
 //===----------------------------------------------------------------------===//
 
 template <typename T, T value>

@@ -2,10 +2,11 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Both models are numbered as one program each, through the calls of their
-// layers: values have one number if the same ops compute them from the same
-// parameters and inputs. Then the losses have one number, or some op has one
-// that the family's model has not.
+// Compares a model with the model of its family. Both are numbered as one
+// program each, through the calls of their layers. Values have one number if
+// the same ops compute them from the same parameters and inputs. Then the
+// losses have one number, or an op of the model has no equal in the family's
+// model.
 //
 //===----------------------------------------------------------------------===//
 
@@ -87,11 +88,12 @@ private:
 
 } // namespace
 
-/// What decides the function of an op beside its operands.
+/// Returns the attributes that decide the function of an op, beside its
+/// operands.
 static DictionaryAttr decidingAttributes(Operation *op) {
-  // The loss may leave out any target, dropouts may have any numbers, places
-  // come with the memory phase, and `checkFamilyOps` knows the scale with the
-  // digits that people write.
+  // These attributes may differ: the loss may leave out any target, and
+  // dropouts may have any numbers. Places come with the memory phase.
+  // `checkFamilyOps` compares the scale with the digits that people write.
   static constexpr StringLiteral free[] = {"ignore_index", "instance", "places",
                                            "scale"};
   auto all = dyn_cast_or_null<DictionaryAttr>(op->getPropertiesAsAttribute());
@@ -288,7 +290,7 @@ LogicalResult Difference::checkParameters() {
 }
 
 const Step *Difference::findFirst() const {
-  // What nobody reads decides nothing.
+  // Unused values decide nothing.
   llvm::DenseSet<Number> live = {given.loss};
   const Step *first = nullptr;
   for (const Step &step : llvm::reverse(given.steps)) {
@@ -307,7 +309,7 @@ const Step *Difference::findNearest(const Step &step) const {
   for (const Step &other : family.steps) {
     if (other.op->getName() != step.op->getName())
       continue;
-    // That of the same layer decides between equals.
+    // Between equals, prefers the op of the same layer.
     int alike = other.layer == step.layer ? 2 : 0;
     for (auto [a, b] : llvm::zip(step.operands, other.operands))
       alike += a == b ? 8 : 0;
@@ -360,7 +362,7 @@ std::string Difference::contrast(const Step &step, Number ours,
                                  const Step &nearest, Number theirs) const {
   std::string own = describe(given, ours, step.call),
               other = describe(family, theirs, nearest.call);
-  // Of two layers before, what they end in.
+  // If both are equal up to here, names the ops in which the layers end.
   if (own == other)
     return "takes " + own + ", which is " + describe(given, ours, CallOp()) +
            " where that of " + name.str() + " is " +

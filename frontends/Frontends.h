@@ -2,9 +2,10 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each family has a plain struct with the fields of its HuggingFace config.json
-// (names as there, in our spelling), a function that reads it, and one that
-// builds the model: dyna IR in f32 with the layer kinds @embed, @block, @head.
+// Each family has a plain struct with the fields of its HuggingFace
+// config.json, under their names in our spelling. One function reads it, and
+// another one builds the model. The model is dyna IR in f32 with the layer
+// kinds @embed, @block, @head.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,23 +2,23 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A model is a chain of layers of a few kinds. `LayerBuilder` makes a kind: the
-// parameters are declared where they are used, so a layer's list of parameters
-// is in the order of use. `ModelBuilder` puts the kinds into a module and calls
-// them; each call declares the parameters that do not exist yet, so calling two
-// kinds with one name ties them.
+// A model is a chain of layers of a few kinds. `LayerBuilder` makes a kind. It
+// declares parameters when they are used, so a layer's list of parameters is in
+// the order of use. `ModelBuilder` puts the kinds into a module and calls them.
+// Each call declares the parameters that do not exist yet. So two calls with
+// one name share their parameters.
 //
-//   ModelBuilder model(UnknownLoc::get(context));
-//   LayerBuilder b = model.beginLayer("embed", {{"tokens", model.ids()}});
-//   Value x = EmbeddingOp::create(b, b.input(0), b.parameter(...),
-//                                 ShardAttr());
-//   LayerTemplate embed = model.endLayer(b, x);
-//   model.begin("gpt", facts);
-//   model.call("embed", embed, "", {Input::Tokens});
-//   ...
-//   OwningOpRef<ModuleOp> module = model.finish();
+//     ModelBuilder model(UnknownLoc::get(context));
+//     LayerBuilder b = model.beginLayer("embed", {{"tokens", model.ids()}});
+//     Value x = EmbeddingOp::create(b, b.input(0), b.parameter(...),
+//                                   ShardAttr());
+//     LayerTemplate embed = model.endLayer(b, x);
+//     model.begin("gpt", facts);
+//     model.call("embed", embed, "", {Input::Tokens});
+//     ...
+//     OwningOpRef<ModuleOp> module = model.finish();
 //
-// Everything is built in f32; the compute type is chosen later, by a pass.
+// Everything is built in f32; a pass chooses the compute type later.
 //
 //===----------------------------------------------------------------------===//
 
@@ -99,7 +99,7 @@ private:
   int64_t dropouts_ = 0;
 };
 
-/// What a call takes beside the result of the call before it.
+/// Inputs of a call; `Previous` is the result of the call before it.
 enum class Input { Tokens, Previous, Targets, Segments };
 
 class ModelBuilder {

@@ -1,4 +1,4 @@
-//===- LengthsFile.cpp - Lengths of samples from a table ------------------===//
+//===- LengthsFile.cpp - Reads lengths of samples -------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t maxFileBytes = INT64_C(1) << 32;
 
-/// Of fields between commas, without what stands around them.
+/// Splits a line at commas, and removes white space and quotes around fields.
 std::vector<std::string> split(const std::string &line) {
   const char *around = " \t\r\"";
   std::vector<std::string> fields;
@@ -33,7 +33,7 @@ std::vector<std::string> split(const std::string &line) {
   return fields;
 }
 
-/// False for what is no whole number of 0 to 2^40.
+/// Returns false if the text is no whole number from 0 to 2^40.
 bool parseNumber(const std::string &text, int64_t &number) {
   number = 0;
   for (char c : text) {
@@ -54,7 +54,7 @@ bool isNumber(const std::string &text) {
   return parseNumber(text, number);
 }
 
-/// What is wrong with a field; a long one is told by its beginning.
+/// Returns the error of a field; a long field is shortened.
 Status noNumber(const std::string &field) {
   return Status::invalidArgument(
       "expects a number of tokens, but got '" + shortened(field) + "'" +
@@ -69,21 +69,22 @@ bool namesTokens(const std::string &column) {
           column.compare(column.size() - end.size(), end.size(), end) == 0);
 }
 
-/// Whether it is a number that is none that can be, as -4 or 1e9: no name.
+/// Returns true if the text begins as a number, even an illegal one such as -4
+/// or 1e9. It is no name then.
 bool isMeantAsNumber(const std::string &text) {
   return !text.empty() &&
          std::string("+-.0123456789").find(text[0]) != std::string::npos;
 }
 
-/// Whether somebody meant numbers, not a path: what is wrong with them is worth
-/// more than that there is no such file.
+/// Returns true if the text is meant as numbers, not as a path. An error about
+/// the numbers helps more than one about a missing file.
 bool isMeantAsList(const std::vector<std::string> &fields,
                    const std::string &path) {
   return std::any_of(fields.begin(), fields.end(), isMeantAsNumber) &&
          path.find('/') == std::string::npos && !fileExists(path);
 }
 
-/// Where in a line the columns are.
+/// Returns the positions of the columns in a line.
 StatusOr<std::vector<size_t>>
 findColumns(const std::vector<std::string> &header,
             const std::vector<std::string> &columns) {

@@ -1,4 +1,4 @@
-//===- SparsityFile.cpp - States of layers from a table -------------------===//
+//===- SparsityFile.cpp - Reads states of layers from a table -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- SparsityFile.h - States of layers from a table -----------*- C++ -*-===//
+//===- SparsityFile.h - Reads states of layers from a table -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

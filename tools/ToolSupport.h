@@ -1,4 +1,4 @@
-//===- ToolSupport.h - What the command-line tools share --------*- C++ -*-===//
+//===- ToolSupport.h - Supports the command-line tools ----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ inline constexpr int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 inline struct sigaction libraryActions[std::size(signals)];
 inline volatile std::sig_atomic_t ending = 0; ///< the signal that came
 
-/// As the signal would have ended the program.
+/// Ends the program as the signal would have.
 inline void onAlarm(int) {
   int signal = ending;
   struct sigaction action = {};
@@ -66,10 +66,11 @@ inline void onSignal(int signal, siginfo_t *info, void *context) {
 
 } // namespace crash
 
-/// A program that crashes prints its stack, for which the library takes memory.
-/// In the middle of an allocation it would wait for itself for ever: an alarm
-/// ends it with the signal that came. To be called after `llvm::InitLLVM`, whose
-/// handlers are called in between.
+/// Makes a crash end the program in all cases. A crashing program prints its
+/// stack, and the library allocates memory for it. In the middle of an
+/// allocation it would wait for itself forever. So an alarm ends it with the
+/// original signal. Called after `llvm::InitLLVM`, whose handlers run in
+/// between.
 inline void endCrashes() {
   struct sigaction action = {};
   action.sa_handler = crash::onAlarm;
@@ -80,11 +81,11 @@ inline void endCrashes() {
     sigaction(crash::signals[i], &action, &crash::libraryActions[i]);
 }
 
-/// LLVM ends a program whose output cannot be written (a full disk, a closed
-/// pipe) through this handler. `tool` is a constant. To be called after
+/// Explains errors of output (a full disk, a closed pipe), for which LLVM ends
+/// a program through this handler. `tool` is a constant. Called after
 /// `llvm::InitLLVM`, which has a handler for the limit on the size of files.
 inline void explainFatalErrors(const char *tool) {
-  // A file that may not grow is an error of the write, which can name it.
+  // A write beyond the size limit becomes an error, which can name the file.
   std::signal(SIGXFSZ, SIG_IGN);
   llvm::install_fatal_error_handler(
       [](void *name, const char *reason, bool) {
@@ -98,8 +99,8 @@ inline void explainFatalErrors(const char *tool) {
       const_cast<char *>(tool));
 }
 
-/// LLVM reads further options from the file `name` where it sees `@name`. Here
-/// it is the name of a file, which may come from somebody else's folder.
+/// Makes `@name` the plain name of a file. LLVM would read further options from
+/// it, although it may come from another person's folder.
 inline void keepPlainNames(int argc, char **argv) {
   static std::vector<std::string> names;
   names.reserve(argc);
@@ -108,9 +109,9 @@ inline void keepPlainNames(int argc, char **argv) {
       argv[i] = names.emplace_back(std::string("./") + argv[i]).data();
 }
 
-/// The LLVM libraries register hundreds of options of their own, some under
-/// names that mean something else here (`stop-after`, `time-passes`). A user of
-/// these tools sees the tool's only. To be called before it declares them.
+/// Hides the hundreds of options that the LLVM libraries register. Some have
+/// names that mean something else here (`stop-after`, `time-passes`). Called
+/// before a tool declares its own options.
 inline void hideLibraryOptions() {
   llvm::SmallVector<llvm::cl::Option *> options;
   for (auto &entry : llvm::cl::getRegisteredOptions())
@@ -121,7 +122,7 @@ inline void hideLibraryOptions() {
       option->removeArgument();
 }
 
-/// Parses the command line; false after one line about what is wrong with it.
+/// Parses the command line. Returns false after one line about the error.
 inline bool parseToolOptions(int argc, char **argv, llvm::StringRef overview) {
   std::string text;
   llvm::raw_string_ostream errors(text);
@@ -129,7 +130,7 @@ inline bool parseToolOptions(int argc, char **argv, llvm::StringRef overview) {
     return true;
   llvm::SmallVector<llvm::StringRef> lines;
   llvm::StringRef(text).trim().split(lines, '\n', -1, /*KeepEmpty=*/false);
-  // Some complaints have gone out already.
+  // Some errors were already printed.
   if (!lines.empty())
     llvm::errs() << ::dyna::messageText(llvm::join(lines, "; ")) << '\n';
   return false;

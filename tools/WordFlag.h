@@ -1,4 +1,4 @@
-//===- WordFlag.h - Planning words as options of a tool ---------*- C++ -*-===//
+//===- WordFlag.h - Makes planning words options of a tool ------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,8 @@ struct WordHelp {
   const std::string help;
 };
 
-/// An option with one value that is a planning word. `more` is said of the tool alone.
+/// An option with one value that is a planning word. `more` is help text for
+/// this tool alone.
 class WordFlag : private WordHelp, public llvm::cl::opt<std::string> {
 public:
   WordFlag(Word word, llvm::cl::OptionCategory &category,

@@ -130,8 +130,8 @@ static bool parses(const DialectRegistry &registry,
   return parseSourceFile<ModuleOp>(sources, &context).get() != nullptr;
 }
 
-/// What MLIR's own main does with files, but with input that the parsers can
-/// take, and output that is there when it is whole.
+/// Runs passes over a file, as MLIR's own main does. Unlike it, checks that the
+/// parsers can take the input, and writes the output only when it is complete.
 static LogicalResult run(const std::string &input, const std::string &output,
                          DialectRegistry &registry,
                          const MlirOptMainConfig &config) {
@@ -182,7 +182,7 @@ int main(int argc, char **argv) {
   DialectRegistry registry;
   registry
       .insert<mlir::dyna::DynaDialect, dist::DistDialect, exec::ExecDialect>();
-  // What the last phase leaves is read back, too.
+  // The output of the last phase can be read back, too.
   registry.insert<LLVM::LLVMDialect, NVVM::NVVMDialect>();
   registerCanonicalizerPass();
   registerCSEPass();

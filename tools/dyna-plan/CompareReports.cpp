@@ -29,7 +29,7 @@ Reports sortReports(Reports reports, int64_t memory) {
 
 namespace {
 
-/// Where the seconds of all steps go. Parts add up to the makespans.
+/// Parts of the seconds of all steps. Their sum is that of the makespans.
 struct Parts {
   double bubble = 0;    ///< the busiest stage waits
   double recompute = 0; ///< saved values are computed again
@@ -47,8 +47,9 @@ Parts partsOf(const PlanReport &report) {
   return parts;
 }
 
-/// "9.1 % more bubble and 2.0 % more padding": shares of the best plan's time, the
-/// largest first; what is below a hundredth of the difference is left out.
+/// Describes what the other plan spends more on: "9.1 % more bubble and 2.0 %
+/// more padding". These are shares of the best plan's time, the largest first.
+/// Parts below a hundredth of the difference are left out.
 std::string describeExcess(const PlanReport &best, const PlanReport &other) {
   const Parts a = partsOf(best), b = partsOf(other);
   std::array<std::pair<double, const char *>, 4> excess = {

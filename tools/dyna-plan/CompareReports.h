@@ -23,10 +23,10 @@ bool fits(const PlanReport &report, int64_t memory);
 /// Plans that are equally fast keep their order.
 Reports sortReports(Reports reports, int64_t memory);
 
-/// Explains in one sentence why the first of sorted reports is the best: what the
-/// next plan spends more on (bubble, recomputation, padding, other work of its
-/// busiest stage), and which faster plan does not fit. Returns an empty string for
-/// fewer than two reports, or if none fits.
+/// Explains in one sentence why the first of sorted reports is the best. It
+/// names what the next plan spends more on: bubble, recomputation, padding, or
+/// other work of its busiest stage. It also names a faster plan that does not
+/// fit. Returns an empty string for fewer than two reports, or if none fits.
 std::string explainBest(const Reports &sorted, int64_t memory);
 
 } // namespace dyna

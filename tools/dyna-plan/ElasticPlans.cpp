@@ -1,4 +1,4 @@
-//===- ElasticPlans.cpp - Other cuts and fewer ranks for a model ----------===//
+//===- ElasticPlans.cpp - Compares other cuts and fewer ranks for a model -===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

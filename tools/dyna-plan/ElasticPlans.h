@@ -1,10 +1,11 @@
-//===- ElasticPlans.h - Other cuts and fewer ranks for a model --*- C++ -*-===//
+//===- ElasticPlans.h - Compares other cuts and fewer ranks for a model ---===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// --rebalance and --repack: what a model whose layers have changed gains from another cut,
-// or from fewer ranks. The present cut is the one of the model before the change. Each
-// other one is planned and simulated, and so is the switch of the state that leads to it.
+// Implements --rebalance and --repack. They show what a model with changed
+// layers gains from another cut, or from fewer ranks. The present cut is that
+// of the model before the change. Every other cut is planned and simulated,
+// together with the switch of the state that leads to it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,11 +20,11 @@
 
 namespace dyna {
 
-/// Where the seconds of a step go in which no function runs, as shares of the step. Means of
+/// Seconds of a step in which no function runs, as shares of the step. Means of
 /// all stages.
 struct IdleShares {
   double inherent =
-      0; ///< that equal stages have, too: the pipeline fills and drains
+      0; ///< fill and drain of the pipeline, also with equal stages
   double imbalance = 0; ///< stages have different loads
   double network = 0;   ///< messages and exchanges take time
 

@@ -1,4 +1,4 @@
-//===- PipelineSvg.cpp - A picture of a step ------------------------------===//
+//===- PipelineSvg.cpp - Draws steps as SVG -------------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

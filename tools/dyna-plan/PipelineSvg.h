@@ -1,4 +1,4 @@
-//===- PipelineSvg.h - A picture of a step ----------------------*- C++ -*-===//
+//===- PipelineSvg.h - Draws steps as SVG -----------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -12,9 +12,9 @@
 
 namespace dyna {
 
-/// Steps that were played, as SVG, one below the other on one scale of time: a row
-/// for each rank, time to the right, what a micro-batch takes on a stage as a bar
-/// with its number, by colour; what stays grey is idle.
+/// Draws simulated steps as SVG, one below the other on one time scale. Each
+/// rank has a row, with time to the right. The work of a micro-batch on a stage
+/// is a bar with its number and a colour. Grey is idle time.
 class PipelineSvg {
 public:
   /// Adds a step. Bars of switches are waits for them. `title` is plain text.
@@ -22,7 +22,7 @@ public:
   std::string finish() const;
 
 private:
-  /// What follows without a gap, of one micro-batch and colour.
+  /// Instructions without a gap, of one micro-batch and colour.
   struct Bar {
     int work; ///< an index of colours
     int microBatch;

@@ -1,4 +1,4 @@
-//===- PlanFlags.cpp - What dyna-plan is asked for ------------------------===//
+//===- PlanFlags.cpp - Declares the options of dyna-plan ------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ Status checkNumbers(const PlanFlags &flags) {
   return expect(flags.steps >= 0, "--steps expects 0 or more");
 }
 
-/// Those that give several strategies, or look for them.
+/// Checks the options that give several strategies, or search for them.
 Status checkStrategies(const PlanFlags &flags) {
   if (flags.strategies == "search") {
     DYNA_RETURN_IF_ERROR(expect(

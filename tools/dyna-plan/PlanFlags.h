@@ -1,4 +1,4 @@
-//===- PlanFlags.h - What dyna-plan is asked for -*- C++ -*-===//
+//===- PlanFlags.h - Declares the options of dyna-plan ----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

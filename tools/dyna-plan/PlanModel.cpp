@@ -1,4 +1,4 @@
-//===- PlanModel.cpp - The model that plans are made for -*- C++ -*-===//
+//===- PlanModel.cpp - Loads the model that plans are made for ------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

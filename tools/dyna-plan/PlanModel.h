@@ -1,4 +1,4 @@
-//===- PlanModel.h - The model that plans are made for -*- C++ -*-===//
+//===- PlanModel.h - Loads the model that plans are made for ----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -16,13 +16,15 @@
 
 namespace dyna {
 
-/// One line for people; returns the exit code of what a user can put right.
+/// Prints the error as one line. Returns the exit code for errors that the user
+/// can fix.
 int fail(const Status &status);
 
-/// Whether the model of this name is no text, but a program that describes it.
+/// Returns true if this file is no text but a program, which describes its
+/// model.
 bool isTrainingBinary(const std::string &path);
 
-/// What --costs, --cluster and --attention say.
+/// Opens the table that --costs, --cluster and --attention describe.
 StatusOr<CostTable> openTable(const PlanFlags &flags);
 
 /// Returns the table's costs of the model, whose layers have the states of --sparsity.
@@ -31,37 +33,40 @@ StatusOr<CostTable> openTable(const PlanFlags &flags);
 StatusOr<CostModel> openCosts(const Model &model, CostTable table,
                               const PlanFlags &flags);
 
-/// Says what a file of costs lacks for strategies that a search tries or found.
+/// Notes what a file of costs lacks for strategies that a search tried or
+/// found.
 void noteLacking(const CostModel &costs,
                  const std::vector<Strategy> &strategies);
 
-/// A graph or a config.json, compiled up to the memory phase at the strategy's
-/// tensor degree: there is no code. Its compute type is that of --compute-type, or
-/// else that in which the costs were measured, or bf16. Or what a training binary
-/// says of itself, which is run for it. Keeps scores where the table has some.
-/// Diagnostics have been printed where it fails; where it is done again, warnings
-/// stay away.
+/// Compiles a graph or a config.json up to the memory phase, at the strategy's
+/// tensor degree. No code is generated. The compute type is that of
+/// --compute-type, or else that of the costs, or bf16. A training binary is run
+/// instead, and describes its model. The model stores scores if the table
+/// describes some. Diagnostics were printed if this fails. `isAgain`: prints no
+/// warnings a second time.
 mlir::FailureOr<Model> compileModel(const PlanFlags &flags,
                                     const Strategy &strategy,
                                     const CostTable &table,
                                     bool isAgain = false);
 
-/// Strategies as text that the distribute phase reads, under names of their own:
-/// those that split layers; empty where none of them does.
+/// Returns the strategies that split layers, as text for the distribute phase,
+/// with names of their own. Empty if there are none.
 std::string splittingStrategies(const std::vector<Strategy> &strategies);
 
-/// Those that a training binary was compiled with; none: it was not.
+/// Returns the strategies that a training binary was compiled with; empty if
+/// there are none.
 StatusOr<std::vector<Strategy>> compiledStrategies(const Model &model);
 
-/// A strategy that is written, or one of `known` by its name. `flag` is whose text
-/// it is, and `more` what else than to write one would do.
+/// Parses a strategy, or finds one of `known` by its name. Error messages
+/// contain `flag`, the option with the text, and `more`, alternatives to a
+/// written strategy.
 StatusOr<Strategy> readStrategy(const std::string &flag,
                                 const std::string &text,
                                 const std::vector<Strategy> &known,
                                 const std::string &more = "");
 
-/// The same at the tensor degrees of several strategies as text; none: at 1 alone.
-/// Warnings stay away.
+/// Compiles the model as above, at the tensor degrees of several strategies as
+/// text; empty: at 1 alone. Prints no warnings.
 mlir::FailureOr<Model> compileDegrees(const PlanFlags &flags,
                                       const std::string &strategies,
                                       const CostTable &table);

@@ -1,4 +1,4 @@
-//===- PlayedSteps.cpp - Steps, planned and played -*- C++ -*-===//
+//===- PlayedSteps.cpp - Plans and simulates steps ------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -119,7 +119,7 @@ StatusOr<std::vector<NamedRequest>> requestsOf(const PlanFlags &flags) {
   return requests;
 }
 
-/// That parameters and their state alone leave some.
+/// Fails if parameters and their state leave no memory on a rank.
 static Status checkRoom(const ExecutableGraph &graph, const CostModel &costs,
                         int64_t memory) {
   for (int rank = 0; memory > 0 && rank < graph.ranks(); ++rank) {

@@ -1,4 +1,4 @@
-//===- PlayedSteps.h - Steps, planned and played -*- C++ -*-===//
+//===- PlayedSteps.h - Plans and simulates steps ----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +36,9 @@ struct StepLengths {
   std::string shorten(int64_t limit);
 };
 
-/// Deals samples to mini-batches in their order. Each mini-batch is as full as whole
-/// samples make it. Samples that are longer than the model's positions are cut.
+/// Puts samples into mini-batches in their order. Each mini-batch is as full as
+/// whole samples make it. Samples longer than the model's positions are
+/// truncated.
 StepLengths dealSteps(std::vector<int64_t> lengths, int64_t positions,
                       const PlanFlags &flags);
 
@@ -46,18 +47,19 @@ struct NamedRequest {
   PlanRequest request; ///< without a strategy
 };
 
-/// One for each of what --compare lists, with each of --tokens-per-micro-batch and
-/// of --recompute; where these are several, the name says which.
+/// Returns a request for each entry of --compare, with each value of
+/// --tokens-per-micro-batch and --recompute. If an option has several values,
+/// names contain the value.
 StatusOr<std::vector<NamedRequest>> requestsOf(const PlanFlags &flags);
 
-/// What becomes of plans, beside their reports.
+/// Outputs of plans beside their reports.
 struct StepOutputs {
   bool hasTrace = false, hasSvg = false, hasPlanTimes = false; ///< wanted
-  /// A step that the devices have no room for is the last, and there is none where
-  /// parameters and their state take it all.
+  /// The first step that does not fit the devices is the last. There is no step
+  /// if parameters and their state alone do not fit.
   bool endsWithoutRoom = false;
   bool isScreening = false; ///< SizedSteps::Asked::isScreening
-  TraceWriter trace;        ///< all steps of a plan behind each other
+  TraceWriter trace;        ///< all steps of a plan, one after another
   int processes = 0;        ///< of the trace so far
   PipelineSvg svg;          ///< first steps
 };
@@ -70,9 +72,9 @@ simulateSteps(const SizedSteps &sized, const StepLengths &steps,
               StepOutputs &outputs,
               const std::function<void(const VerifiedStep &)> &look = nullptr);
 
-/// The same for one strategy, with steps sized as a run sizes them (SizedSteps.h).
-/// A plan that does not fit the devices is made all the same, to report its memory.
-/// `name` is the name of the plans in all outputs.
+/// Plans, verifies and simulates steps of one strategy, with sizes as in a run
+/// (SizedSteps.h). A plan that does not fit the devices is still made, to
+/// report its memory. `name` is the name of the plans in all outputs.
 StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
                                StepLengths steps,
                                const SimulationOptions &conditions,

@@ -1,4 +1,4 @@
-//===- RangedSteps.cpp - Steps that switch, planned and played ------------===//
+//===- RangedSteps.cpp - Plans and simulates steps that switch ------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@
 namespace dyna {
 namespace {
 
-/// What all plans of one command have in common.
+/// Settings that all plans of one command share.
 struct Setting {
   const PlanFlags &flags;
   const CostModel &costs;
@@ -51,8 +51,8 @@ public:
                       planner().home().name);
   }
 
-  /// Of all steps that were played, as `name`: which ranges gave samples to
-  /// others.
+  /// Describes for all simulated steps which ranges gave samples to others.
+  /// `name` is that of the plan.
   std::vector<std::string> describeMerged(const std::string &name) const;
 
 private:
@@ -133,7 +133,8 @@ struct Alone {
   PlanReport report;
 };
 
-/// What the table says already where ranges win.
+/// Describes the best plan, unless it is the one with ranges, which the table
+/// already shows.
 std::string describeBest(const std::string &name, const PlanReport &report,
                          const Alone &best, int64_t memory) {
   if (!fits(report, memory))
@@ -216,7 +217,8 @@ StatusOr<std::vector<Alone>> playAlone(const Setting &setting,
   return all;
 }
 
-/// Those of --strategies, or those that a binary was compiled with.
+/// Returns the strategies of --strategies, or those that a binary was compiled
+/// with.
 StatusOr<std::vector<Strategy>> namedStrategies(const PlanFlags &flags,
                                                 const Model &model) {
   if (!flags.strategies.empty())

@@ -1,4 +1,4 @@
-//===- RangedSteps.h - Steps that switch, planned and played ----*- C++ -*-===//
+//===- RangedSteps.h - Plans and simulates steps that switch ----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -11,9 +11,9 @@
 
 namespace dyna {
 
-/// Plans samples of these lengths as a run with --ranges plans them, plays the
-/// steps, and prints what they take beside each of the strategies alone. Returns
-/// the exit code.
+/// Plans samples of these lengths as a run with --ranges does, simulates the
+/// steps, and compares them with each strategy alone. Prints the result, and
+/// returns the exit code.
 int planRanges(const PlanFlags &flags, const std::vector<int64_t> &lengths);
 
 } // namespace dyna

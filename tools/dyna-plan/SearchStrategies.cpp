@@ -1,4 +1,4 @@
-//===- SearchStrategies.cpp - The best strategies of a cluster ------------===//
+//===- SearchStrategies.cpp - Searches the best strategies of a cluster ---===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -277,7 +277,7 @@ Status searchOne(const PlanFlags &flags, const Opened &opened,
                     }));
   if (found.fitting.empty())
     return refuseAll(found, flags);
-  // What any of the compared strategies lacks decides which is the best.
+  // Costs that any compared strategy lacks influence which one is the best.
   std::vector<Strategy> compared;
   for (const auto &single : found.fitting)
     compared.push_back(single.request.strategy);

@@ -1,4 +1,4 @@
-//===- SearchStrategies.h - The best strategies of a cluster ----*- C++ -*-===//
+//===- SearchStrategies.h - Searches the best strategies of a cluster -----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

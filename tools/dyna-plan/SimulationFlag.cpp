@@ -1,4 +1,4 @@
-//===- SimulationFlag.cpp - Under which conditions plans are played -------===//
+//===- SimulationFlag.cpp - Parses the conditions of a simulation ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

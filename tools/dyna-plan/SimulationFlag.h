@@ -1,4 +1,4 @@
-//===- SimulationFlag.h - Under which conditions plans are played ---------===//
+//===- SimulationFlag.h - Parses the conditions of a simulation -----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -11,18 +11,19 @@
 
 namespace dyna {
 
-/// Words with commas between them; empty: devices, rendezvous, links unshared.
+/// Parses words with commas between them; empty: devices, rendezvous, links
+/// unshared.
 ///
 ///     host                ranks of this runtime, which move bytes themselves
 ///     one-stream          all exchanges of a device one after another
-///     links=devices       devices' links are shared by what is under way
+///     links=devices       transfers share the links of devices
 ///     links=nodes         and messages may use all ports of their node
-///     eager=BYTES         messages of up to so many are eager
+///     eager=BYTES         messages of up to so many bytes are eager
 ///     noise=SHARE         deviation of functions' times
 ///     delay=SECONDS/N     one in N functions takes so much longer
 ///     seed=N              of noise and delays
 ///
-/// Fails with the word and what it may be.
+/// Fails with the word and its legal values.
 StatusOr<SimulationOptions> parseSimulation(const std::string &text);
 
 } // namespace dyna

@@ -1,4 +1,4 @@
-//===- SwitchFlag.cpp - From one strategy to another ----------------------===//
+//===- SwitchFlag.cpp - Plans switches from one strategy to another -------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@
 namespace dyna {
 namespace {
 
-/// What stands between the arrows: strategies, or names of some.
+/// Returns the texts between the arrows: strategies, or names of some.
 StatusOr<std::vector<std::string>> splitSwitch(llvm::StringRef text) {
   llvm::SmallVector<llvm::StringRef> parts;
   text.split(parts, "->");
@@ -58,7 +58,7 @@ StatusOr<std::vector<Strategy>> readKnown(const std::vector<std::string> &texts,
   return readStrategies(texts, joinStrategies(std::move(given), compiled));
 }
 
-/// Those of --strategies.
+/// Returns the strategies of --strategies.
 StatusOr<std::vector<Strategy>> givenStrategies(const PlanFlags &flags) {
   return flags.strategies.empty()
              ? StatusOr<std::vector<Strategy>>(std::vector<Strategy>())

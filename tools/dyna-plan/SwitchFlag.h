@@ -1,4 +1,4 @@
-//===- SwitchFlag.h - From one strategy to another --------------*- C++ -*-===//
+//===- SwitchFlag.h - Plans switches from one strategy to another ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -9,8 +9,8 @@
 
 namespace dyna {
 
-/// What --switch asks for: the parameters' way from each strategy that it names
-/// to the one behind it. Prints, and returns the exit code.
+/// Implements --switch: plans the switch of the parameters from each named
+/// strategy to the next one. Prints the result, and returns the exit code.
 int planSwitches(const PlanFlags &flags);
 
 } // namespace dyna

@@ -12,11 +12,12 @@
 
 namespace dyna {
 
-/// Describes, for plans of `request` that do not fit `memory` bytes of a device, the
-/// first change that lets the sample of `longest` tokens fit on as many ranks: full
-/// recomputation, ZeRO, both, then fewer replicas of more stages. If none does, it
-/// says how much memory the last of them needs. Only strategies of the request's
-/// tensor degree are tried, as others have to be compiled. One line for people.
+/// Describes the first change with which plans of `request` fit, if they do not
+/// fit `memory` bytes of a device. The sample of `longest` tokens must fit on
+/// as many ranks. It tries full recomputation, ZeRO, both, and then fewer
+/// replicas of more stages. If none fits, it gives the memory that the nearest
+/// one needs. Only strategies of the request's tensor degree are tried, because
+/// others have to be compiled. Returns one line for people.
 std::string describeWhatFits(const CostModel &costs, const PlanRequest &request,
                              int64_t memory, int64_t longest);
 

@@ -2,10 +2,10 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Plans mini-batches of given lengths as a training binary would, under one
-// strategy or several by ranges of lengths, and several schedules, and plays them
-// with the costs of a described cluster. The model is compiled up to its manifest:
-// there is no code.
+// Plans mini-batches of given lengths as a training binary would, and simulates
+// them with the costs of a described cluster. It uses one strategy, or several
+// by ranges of lengths, and several schedules. The model is compiled up to its
+// manifest, without code.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@
 namespace dyna {
 namespace {
 
-/// What was asked for beside the report.
+/// Writes the outputs that were asked for beside the report.
 Status writeOutputs(const PlanFlags &flags, StepOutputs &outputs) {
   if (outputs.hasTrace)
     DYNA_RETURN_IF_ERROR(replaceFile(flags.trace, outputs.trace.finish()));
@@ -78,7 +78,8 @@ int printElastic(const CostModel &costs, const Strategy &strategy,
   return 0;
 }
 
-/// That of --strategy, which may name one of a training binary's.
+/// Returns the strategy of --strategy, which may name one of a training
+/// binary's.
 StatusOr<Strategy> strategyOf(const PlanFlags &flags, const Model *binary) {
   std::vector<Strategy> known;
   if (binary) {

@@ -240,7 +240,8 @@ static exec::GraphOp graphOf(exec::PlanOp plan, ModuleOp module) {
   return nullptr;
 }
 
-/// Whether `plan` was made for the model of `module`, which lies in `into`.
+/// Checks that `plan` was made for the model of `module`, which is in the file
+/// `into`.
 static int checkModel(exec::PlanOp plan, StringRef input, ModuleOp module,
                       StringRef into) {
   auto model = mlir::dyna::modelOf(module);

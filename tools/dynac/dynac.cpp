@@ -22,7 +22,7 @@ using dyna::WordFlag;
 using dyna::WordList;
 
 namespace {
-/// What `dynac --help` lists.
+/// Options that `dynac --help` lists.
 struct Flags {
   static constexpr const char *forPlan = "for --stop-after=plan";
 

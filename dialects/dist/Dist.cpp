@@ -297,7 +297,7 @@ static bool isLayerOrFunction(Operation *op) {
   return isa<mlir::dyna::LayerOp, mlir::dyna::FunctionOp>(op);
 }
 
-/// What phases leave, and where; what it says is for them to verify.
+/// Attributes that phases add, and their ops. Phases verify the values.
 static constexpr mlir::dyna::KnownAttribute attributes[] = {
     {kLayouts.name, "ops with results",
      [](Operation *op) { return op->getNumResults() > 0; },
@@ -358,7 +358,7 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op,
   auto *known = getRegisteredInterface<dyna::KnownAttributes>();
   if (failed(known->verify(op, attribute)))
     return failure();
-  // What a layer lacks may be there under a misspelt name.
+  // A layer may have the attribute under a misspelt name.
   if (isLayer(op))
     for (NamedAttribute other : op->getDiscardableAttrs())
       if (other.getNameDialect() == this && failed(known->verify(op, other)))

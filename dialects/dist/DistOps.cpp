@@ -192,7 +192,7 @@ template <typename Op> static bool isIdentity(Op op) {
          op.getX().getType() == op.getResult().getType();
 }
 
-/// What `Inverse` is applied to, if `op` undoes it.
+/// Returns the operand of `Inverse`, if `op` undoes it.
 template <typename Inverse, typename Op> static Value undoes(Op op) {
   auto inner = op.getX().template getDefiningOp<Inverse>();
   if (!inner || op.getPlacesAttr() || inner.getPlacesAttr() ||

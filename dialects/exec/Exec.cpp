@@ -126,7 +126,7 @@ public:
   }
 
 private:
-  /// What some instruction has; another word begins the next op.
+  /// Parses a word of an instruction; any other word begins the next op.
   std::optional<StringRef> parseWord() {
     StringRef word;
     auto is = [&](const char *name) {

@@ -7,7 +7,8 @@
 using namespace mlir;
 using namespace mlir::exec;
 
-/// Of the op's body all but one kind, or two in order, are wrong.
+/// Checks that the op's body has ops of one kind only, or of two kinds in
+/// order.
 template <typename First, typename Then>
 static LogicalResult verifyList(Region &body, const char *whole,
                                 const char *what) {

@@ -116,7 +116,7 @@ static plan::PhasePlaces exportPlaces(RankOp op) {
   return places;
 }
 
-/// What plans call their graph.
+/// Returns the name by which plans refer to their graph.
 static std::string graphNameOf(PlanOp op) {
   if (op.getStrategy())
     return op.getStrategy()->str();
@@ -236,7 +236,7 @@ GraphOp mlir::exec::importGraph(OpBuilder &builder, Location location,
     StageOp::create(builder, location, builder.getStrArrayAttr(layers));
   }
   for (int parameter = 0; parameter < model.parameters(); ++parameter)
-    // What no layer uses lies nowhere.
+    // A parameter that no layer uses has no place.
     if (!graph.stagesOf(parameter).empty())
       ParameterOp::create(
           builder, location,

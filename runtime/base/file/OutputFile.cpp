@@ -76,7 +76,8 @@ FileOperations &dyna::fileOperations() {
 // Names
 //===----------------------------------------------------------------------===//
 
-/// Those of the system stand for descriptors and devices: /dev/stdout.
+/// Returns true for links of the system, which stand for descriptors and
+/// devices: /dev/stdout.
 static bool isSystemLink(const std::string &path) {
   return path.rfind("/dev/", 0) == 0 || path.rfind("/proc/", 0) == 0;
 }
@@ -200,7 +201,7 @@ bool OutputFile::openTemporary(mode_t mode) {
     naming_ = Naming::Link;
     descriptor_ =
         ::open(folderOf(path_).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
-    // What is wrong otherwise is wrong with the name, too.
+    // Other errors occur with the name too, and are reported there.
     if (descriptor_ >= 0)
       return true;
   }

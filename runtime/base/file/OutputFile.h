@@ -120,7 +120,7 @@ private:
 /// Writes a whole file with `OutputFile::replace`.
 Status replaceFile(const std::string &path, std::string_view text);
 
-/// Writes a whole file in this way, or standard output if `path` is "-".
+/// Writes a whole file as above, or standard output if `path` is "-".
 Status writeOutput(const std::string &path, std::string_view text);
 
 /// Renames a complete file to `path`, which must be no stream. For files that

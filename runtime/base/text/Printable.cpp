@@ -32,7 +32,8 @@ static int decode(std::string_view text, uint32_t &character) {
                                                                         : size;
 }
 
-/// Of terminals (C0, DEL, C1), and of the direction and breaks of lines.
+/// Returns true for control characters of terminals (C0, DEL, C1), and for
+/// those that change the direction or break lines.
 static bool isControl(uint32_t c) {
   return c < 0x20 || (c >= 0x7F && c <= 0x9F) || c == 0x61C || c == 0x200E ||
          c == 0x200F || (c >= 0x2028 && c <= 0x202E) ||

@@ -143,8 +143,8 @@ DYNA_INLINE void reduceAny(const Arguments &a) {
 }
 
 //===----------------------------------------------------------------------===//
-// One copy per instruction set, all with the same bits: additions only, which
-// no set rounds in another way.
+// One copy per instruction set. All give the same bits, because they only add,
+// which rounds alike in every set.
 //===----------------------------------------------------------------------===//
 
 void reduceBaseline(const Arguments &a) { reduceAny(a); }

@@ -1,4 +1,4 @@
-//===- Arguments.cpp - What kernels refuse to work with ---------*- C++ -*-===//
+//===- Arguments.cpp - Checks the arguments of products and of the head ---===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

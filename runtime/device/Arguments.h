@@ -1,9 +1,9 @@
-//===- Arguments.h - What kernels refuse to work with -----------*- C++ -*-===//
+//===- Arguments.h - Checks the arguments of products and of the head -----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Descriptions of kernels (runtime/abi/Kernels.h) that no backend takes:
-// DYNA_INVALID_ARGUMENT, with one line in the context that begins with `name`.
+// Returns DYNA_INVALID_ARGUMENT for descriptions (runtime/abi/Kernels.h) that
+// no backend accepts. The context then has one line that begins with `name`.
 // Only the descriptions are read, no tensor.
 //
 //===----------------------------------------------------------------------===//
@@ -18,8 +18,8 @@ namespace dyna {
 dyna_status checkMatmul(dyna_context *context, const dyna_matmul *p,
                         const char *name);
 
-/// `element`: bytes of one of the compute type. What a part of a vocabulary must
-/// be is left to who works on parts.
+/// `element`: bytes of an element of the compute type. A part of a vocabulary
+/// is checked by the backends that support one.
 dyna_status checkHead(dyna_context *context, const dyna_head *p,
                       int64_t element, const char *name);
 

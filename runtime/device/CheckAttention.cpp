@@ -1,4 +1,4 @@
-//===- CheckAttention.cpp - What no backend's attention takes -------------===//
+//===- CheckAttention.cpp - Checks the arguments of attention -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,10 +1,10 @@
-//===- CheckAttention.h - What no backend's attention takes -----*- C++ -*-===//
+//===- CheckAttention.h - Checks the arguments of attention -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// DYNA_INVALID_ARGUMENT, with one line in the context that begins with `name`, for
-// descriptions that make no sense. Only they are read, neither tensors nor the
-// array of segments, which lie on the device.
+// Returns DYNA_INVALID_ARGUMENT, with one line in the context that begins with
+// `name`, for descriptions that are wrong for every backend. Only descriptions
+// are read. Tensors and the array of segments are on the device.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Failure.h - Failures of kernels --------------------------*- C++ -*-===//
+//===- Failure.h - Reports failures of kernels ------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

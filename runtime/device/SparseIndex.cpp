@@ -1,4 +1,4 @@
-//===- SparseIndex.cpp - The index of a sparse weight ---------------------===//
+//===- SparseIndex.cpp - Builds the index of a sparse weight --------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ std::array<uint8_t, kTile> orderOf(const Counts &counts) {
   return order;
 }
 
-/// Where the survivors of each line of a tile begin, in the tile.
+/// Returns the first survivor of each line of a tile, as an index in the tile.
 std::array<int, kTile> beginsOf(const uint8_t *lines, const uint8_t *counts) {
   std::array<int, kTile> begins = {};
   int at = 0;

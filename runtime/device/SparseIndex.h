@@ -1,9 +1,10 @@
-//===- SparseIndex.h - The index of a sparse weight -------------*- C++ -*-===//
+//===- SparseIndex.h - Builds the index of a sparse weight ------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Makes the index that runtime/abi/Sparse.h describes, when a weight is pruned, and
-// brings values from a dense weight and back. All devices use the same index.
+// Builds the index that runtime/abi/Sparse.h describes, when a weight is
+// pruned. Copies values from a dense weight and back. All devices use the same
+// index.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,16 +31,16 @@ public:
   SparseIndex(SparseIndex &&) = default;
   SparseIndex &operator=(SparseIndex &&) = default;
 
-  /// Returns what kernels take. It is valid as long as this index lives.
+  /// Returns the view for kernels. It is valid as long as this index lives.
   dyna_sparse_weight view() const;
 
   int64_t survivors() const { return byRow_.starts.back(); }
   /// Memory of the index, without values.
   int64_t bytes() const;
 
-  /// Returns where survivors are in the dense weight, row * columns + column, in the
-  /// order of values. With it, anything that belongs to survivors goes from one index to
-  /// the next.
+  /// Returns the positions of survivors in the dense weight, row * columns +
+  /// column, in the order of values. They map data of survivors from one index
+  /// to the next.
   std::vector<int64_t> positions() const;
 
 private:
@@ -58,9 +59,10 @@ private:
   Side byRow_, byColumn_;
 };
 
-/// Fails with InvalidArgument if the arrays of a weight are not an index. Lines or depths
-/// may lie outside of the weight, counts may rise or have another sum, and sides may differ.
-/// For what comes from elsewhere; kernels trust their index. O(survivors).
+/// Fails with InvalidArgument if the arrays of a weight are not an index.
+/// Examples are lines or depths outside of the weight, counts that rise or have
+/// a wrong sum, and sides that differ. Used for data from outside; kernels
+/// trust their index. O(survivors).
 Status checkSparseIndex(const dyna_sparse_weight &weight);
 
 /// Copies survivors of a dense row-major weight, whose rows are `stride` elements apart,

@@ -1,4 +1,4 @@
-//===- Team.cpp - The threads of one rank -----------------------*- C++ -*-===//
+//===- Team.cpp - Runs parallel work on the threads of one rank -----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,19 +1,19 @@
-//===- Team.h - The threads of one rank -------------------------*- C++ -*-===//
+//===- Team.h - Runs parallel work on the threads of one rank ---*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
 // One team per rank runs all of the rank's parallel work. The caller works too,
-// as worker 0. Workers between two runs spin for a short while, since within a
-// step the next run follows in microseconds and waking a sleeping thread costs
-// tens of them, and then sleep until they are needed.
+// as worker 0. After a run, workers spin for a short while and then sleep.
+// Within a step the next run follows in microseconds, and to wake a sleeping
+// thread costs tens of them.
 //
-// Work is a number of tasks, claimed one by one: which worker runs a task is
-// chance, so a task's result must depend on its number only.
+// Work is a number of tasks, claimed one by one. Any worker may run a task, so
+// the result of a task must depend on its number only.
 //
-// All state of a run that decides whether a task may be claimed is one word,
-// `ticket_`: run number, next task, number of tasks. A worker that wakes up
-// late sees either a finished run, and does nothing, or the next one; nobody
-// has to wait for it.
+// One word, `ticket_`, holds all state that decides if a task may be claimed:
+// run number, next task, number of tasks. A worker that wakes up late sees
+// either a finished run, and does nothing, or the next run. No thread has to
+// wait for it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,16 +32,16 @@
 
 namespace dyna {
 
-/// The number of cores this process may keep busy: its affinity mask, cut down
-/// to the processor quota of its control group. At least 1.
+/// Returns the number of cores that this process may use: its affinity mask,
+/// limited by the processor quota of its control group. At least 1.
 int availableCores();
 
 class Team {
 public:
   using Task = void (*)(void *context, int64_t task, int worker);
 
-  /// A team of `threads` workers, the caller of `run` included; 0 means
-  /// availableCores().
+  /// Creates a team of `threads` workers, including the caller of `run`; 0
+  /// means availableCores().
   static StatusOr<std::unique_ptr<Team>> create(int threads);
   ~Team();
   Team(const Team &) = delete;
@@ -49,11 +49,11 @@ public:
 
   int size() const { return size_; }
 
-  /// Runs tasks [0, count) and returns when all are done. One caller at a time,
-  /// never from inside a task.
+  /// Runs tasks [0, count) and returns when all are done. Called by one thread
+  /// at a time, and never from inside a task.
   void run(int64_t count, Task task, void *context);
 
-  /// The same for a callable `body(task, worker)`.
+  /// Runs a callable `body(task, worker)` for tasks [0, count), as `run`.
   template <typename Body> void parallelFor(int64_t count, Body &&body) {
     using Plain = std::remove_reference_t<Body>;
     run(

@@ -5,14 +5,14 @@
 // Cuts attention into tasks for the team (the tasks themselves are in
 // AttentionKernels.h). Forward tasks, one per block of queries and head, are
 // independent. Backward tasks are pairs of super-blocks of queries and keys of
-// one segment; they add to both, so they run in phases. With n super-blocks on
-// the longer side, phase p holds the pairs (i, (i - p) mod n): no two share a
-// side, and every gradient is added up in the order of the phases, for any
+// one segment. They add to both, so they run in phases. With n super-blocks on
+// the longer side, phase p has the pairs (i, (i - p) mod n). No two of them
+// share a side. So every gradient is added in the order of the phases, for any
 // number of threads. Within a phase the largest tasks come first.
 //
-// Keys of slices lie in the store of their bundle (Abi.h). Forward copies the slice's
-// own rows there first. Backward adds to the sums of the store in place, and brings the
-// slice's own rows to dk and dv at the end.
+// Keys of slices are in the store of their bundle (Abi.h). Forward copies the
+// slice's own rows there first. Backward adds to the sums of the store in
+// place, and copies the slice's own rows to dk and dv at the end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -243,7 +243,7 @@ int64_t addPairs(const dyna_segment &segment, bool causal, bool clearKeys,
       if (j < nk && j * kSuperRows < seenKeys(segment, causal, endQuery))
         add(phase, i, j);
     }
-  // What no pair touched is only cleared.
+  // Rows without a pair are only cleared.
   for (int64_t i = 0; i < nq; ++i)
     if (!doneQueries[static_cast<size_t>(i)])
       add(0, i, -1);

@@ -2,9 +2,9 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See AttentionKernels.h for the formulas. A task adds to the gradients of its
-// queries and of its keys; the caller never runs two tasks that share either at
-// the same time, and always in the same order.
+// Computes gradients of attention by the formulas of AttentionKernels.h. A task
+// adds to the gradients of its queries and of its keys. The caller never runs
+// two tasks that share either at the same time. It runs them in a fixed order.
 //
 //===----------------------------------------------------------------------===//
 

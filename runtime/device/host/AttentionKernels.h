@@ -2,24 +2,28 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Scores are kept transposed, S^T[key][query] = K * Q^T: the queries of a block
-// lie in the lanes of vectors. Then K and V are only ever broadcast, element by
-// element, and need no packing whatever their strides and head size; the online
-// softmax works lane by lane without horizontal sums; and causality cuts off
-// whole vectors. Only Q is transposed once before, and the output once after.
+// Scores are stored transposed, S^T[key][query] = K * Q^T: the queries of a
+// block are in the lanes of vectors. This has three advantages:
 //
-//   S^T[key][q]  = K[key][d] * Q^T[d][q]
-//   O^T[d][q]   += V[key][d] * P^T[key][q]
+// - K and V are only broadcast, element by element. They need no packing for
+//   any strides and head size.
+// - The online softmax works lane by lane without horizontal sums.
+// - Causality cuts off whole vectors.
+//
+// Only Q is transposed once before, and the output once after.
+//
+//     S^T[key][q]  = K[key][d] * Q^T[d][q]
+//     O^T[d][q]   += V[key][d] * P^T[key][q]
 //
 // The backward pass computes P^T again from the saved log-sum:
 //
-//   dP^T[key][q] = V[key][d] * dO^T[d][q]       dS^T = P^T * (dP^T - delta[q])
-//   dV[key][d]  += P^T[key][q] * dO[q][d]
-//   dK[key][d]  += dS^T[key][q] * Q[q][d]
-//   dQ[q][d]    += (dS^T)^T[q][key] * K[key][d]
+//     dP^T[key][q] = V[key][d] * dO^T[d][q]     dS^T = P^T * (dP^T - delta[q])
+//     dV[key][d]  += P^T[key][q] * dO[q][d]
+//     dK[key][d]  += dS^T[key][q] * Q[q][d]
+//     dQ[q][d]    += (dS^T)^T[q][key] * K[key][d]
 //
-// Scores are in units of log 2 (log2 e and the scale are folded into Q^T; the
-// scale of dS into dO^T and delta).
+// Scores are in units of log 2. Log2 e and the scale are folded into Q^T, and
+// the scale of dS into dO^T and delta.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,15 +68,15 @@ template <typename T> struct Rows {
   int64_t stride;
 };
 
-/// Whether rows lie apart by a multiple of many cache lines, so that they share
-/// few sets of the cache. Typical of rows of several heads: a copy is faster
-/// then.
+/// Returns true if the distance of rows is a multiple of many cache lines. Rows
+/// then share few sets of the cache, which is typical of rows of several heads.
+/// A copy is faster in this case.
 template <typename T> bool stridesClash(int64_t stride) {
   return stride * int64_t(sizeof(T)) % 512 == 0;
 }
 
-/// The rows where they are, or, when they are stored otherwise, clash in the
-/// cache or must be padded with zeros to `padded` columns, a copy.
+/// Returns the rows in place, or a copy. Rows are copied if they have another
+/// type, clash in the cache, or must be padded with zeros to `padded` columns.
 template <typename E>
 Rows<typename E::Sum> viewRows(const typename E::Storage *source,
                                int64_t stride, int64_t rows, int64_t columns,
@@ -101,8 +105,8 @@ void transposeQueries(Rows<T> rows, int64_t queries, int64_t headDim, T *target,
   transpose(rows.data, rows.stride, queries, headDim, target, kQ, factor);
 }
 
-/// What the queries of a block see of a block of keys: query q (a lane) sees
-/// key j when j <= first + q. `all` when every query sees every key.
+/// Visible keys of a block of keys for a block of queries. Query q (a lane)
+/// sees key j if j <= first + q. `all` is true if every query sees every key.
 struct Sight {
   int64_t first;
   bool all;
@@ -195,9 +199,9 @@ template <typename E> int64_t attentionScratch(int64_t headDim) {
   return carver.used * int64_t(sizeof(typename E::Sum));
 }
 
-/// One step of the online softmax for the lanes of one vector: scores become
-/// exponentials relative to the largest score so far, `decay` is by how much
-/// earlier results shrink.
+/// Runs one step of the online softmax for the lanes of one vector. Scores
+/// become exponentials relative to the largest score so far. `decay` becomes
+/// the factor for earlier results.
 template <typename T>
 void softmaxStep(ForwardScratch<T> &s, int64_t v, int64_t keys,
                  const Sight &sight) {

@@ -234,7 +234,7 @@ private:
     return DYNA_OK;
   }
 
-  /// The same where each rank has some of the logits of every row.
+  /// Computes losses if each rank has some of the logits of every row.
   dyna_status shareLosses(const int64_t *rows, int64_t count) {
     double *most = space_.exchanged, *sums = most + count,
            *targets = sums + count;
@@ -258,7 +258,7 @@ private:
     return DYNA_OK;
   }
 
-  /// Over the ranks that share the vocabulary, in place.
+  /// Reduces values over the ranks that share the vocabulary, in place.
   dyna_status reduce(double *values, int64_t count, int32_t reduction) {
     dyna_collective exchange = {};
     exchange.in = exchange.out = values;

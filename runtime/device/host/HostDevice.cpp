@@ -1,4 +1,4 @@
-//===- HostDevice.cpp - The processor as a device ---------------*- C++ -*-===//
+//===- HostDevice.cpp - Makes the processor a device ----------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,9 +1,9 @@
-//===- HostDevice.h - The processor as a device -----------------*- C++ -*-===//
+//===- HostDevice.h - Makes the processor a device --------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs everything on the cores of this machine, on the team it owns, and
-// finishes before it returns. It is the oracle for other backends.
+// Runs all work on the cores of this machine, on its own team, and finishes
+// before it returns. It is the oracle for other backends.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,10 +22,11 @@ class MatmulPrimitives;
 /// Instruction sets the kernels are compiled for.
 enum class HostIsa { Best, Baseline, Avx2, Avx512 };
 
-/// How bf16 products run: by oneDNN's bf16 product, or widened to f32 block by
-/// block. Auto takes the first where the processor has AMX, or where its bf16
-/// instruction is measured (once, in microseconds) to be clearly faster than
-/// f32. Both accumulate in f32 but add in different orders.
+/// Implementation of bf16 products: oneDNN's bf16 product, or f32 products of
+/// operands that are widened block by block. Auto uses the first if the
+/// processor has AMX, or if its bf16 instruction is clearly faster than f32.
+/// That is measured once, in microseconds. Both accumulate in f32 but add in
+/// different orders.
 enum class Bf16Path { Auto, Native, Widen };
 
 struct HostOptions {
@@ -41,13 +42,13 @@ public:
   create(const HostOptions &options);
   ~HostDevice() override;
 
-  /// The device of a context, which `bind` put there.
+  /// Returns the device of a context, which `bind` put there.
   static HostDevice &of(const dyna_context &context) {
     return *reinterpret_cast<Bound *>(context.device)->device;
   }
 
   std::string describe() const override;
-  /// How products of bf16 are computed here.
+  /// Describes how products of bf16 are computed here.
   std::string describeBf16Products() const override;
   StatusOr<std::unique_ptr<Buffer>> allocate(int64_t bytes) override;
   StatusOr<std::unique_ptr<Buffer>> reserve(int64_t bytes,
@@ -76,30 +77,31 @@ public:
   Status wait(Event &event, Deadline deadline) override;
   Status synchronize(Stream &stream, Deadline deadline) override;
   void bind(dyna_context &context, Stream &stream) override;
-  /// The same on a stream of the device's own.
+  /// Binds the context to this device and its own stream.
   void bind(dyna_context &context);
 
   Team &team() override { return *team_; }
   const KernelTable &kernels() const { return *kernels_; }
-  /// Null where oneDNN's primitives cannot be used.
+  /// Returns oneDNN's primitives; null if they cannot be used.
   MatmulPrimitives *primitives() { return primitives_.get(); }
-  /// Whether bf16 products go to oneDNN's bf16 code; else they are widened.
+  /// Returns true if bf16 products use oneDNN's bf16 code; otherwise operands
+  /// are widened.
   bool multipliesBf16() const { return primitives_ && nativeBf16_; }
 
-  /// Scratch memory that grows to the largest request and stays: `slot` 0 to
-  /// team().size()-1 for each worker, the last one (sharedSlot()) for all. Null
-  /// when there is no memory. Call outside of runs.
+  /// Returns scratch memory, which grows to the largest request and stays.
+  /// `slot` is 0 to team().size()-1 for each worker, and sharedSlot() for all.
+  /// Null if there is no memory. Not called during runs.
   void *scratch(int slot, int64_t bytes);
   bool reserveWorkers(int64_t bytes);
   void *workerScratch(int worker) const { return scratch_[worker].data; }
   int sharedSlot() const { return team_->size(); }
-  /// All scratch taken so far.
+  /// Returns the bytes of all scratch memory so far.
   int64_t scratchBytes() const override;
 
 private:
   HostDevice();
 
-  /// What `dyna_context::device` points to.
+  /// Object that `dyna_context::device` points to.
   struct Bound {
     dyna_device head;
     HostDevice *device;

@@ -1,8 +1,8 @@
-//===- HostKernels.h - The kernels of the host ------------------*- C++ -*-===//
+//===- HostKernels.h - Declares the kernels of the host ---------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What runtime/abi/Kernels.h says of the functions there: these do it.
+// Implements the functions that runtime/abi/Kernels.h describes.
 //
 //===----------------------------------------------------------------------===//
 

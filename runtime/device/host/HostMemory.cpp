@@ -1,4 +1,4 @@
-//===- HostMemory.cpp - How much memory can still be taken ----------------===//
+//===- HostMemory.cpp - Measures how much memory is free ------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,8 @@ int64_t smaller(int64_t available, int64_t other) {
   return available < 0 ? other : std::min(available, other);
 }
 
-/// What the group in `folder` leaves; `available` if it has no limit.
+/// Returns the bytes that the group in `folder` leaves; `available` if it has
+/// no limit.
 int64_t cutDown(int64_t available, const GroupFiles &files,
                 const std::string &folder) {
   int64_t limit = 0, used = 0;
@@ -48,8 +49,8 @@ int64_t cutDown(int64_t available, const GroupFiles &files,
   for (int64_t bytes; facts >> key >> bytes;)
     if (key == files.inactive || key == files.active)
       used -= bytes;
-  // The files are read one after another: more cache than is used may be told,
-  // and what stands for no limit is next to the largest number.
+  // The files are read one after another, so the cache may exceed the used
+  // bytes. A group without a limit reports almost the largest number.
   used = std::max<int64_t>(used, 0);
   return smaller(available, std::max<int64_t>(limit - used, 0));
 }
@@ -69,9 +70,9 @@ int64_t dyna::availableMemory(const std::string &root) {
   for (int64_t kib; info >> key >> kib; std::getline(info, rest))
     if (key == "MemAvailable:")
       available = kib * 1024;
-  // Lines such as "4:memory:/a/b" (version 1) and "0::/a/b" (version 2). In a
-  // container the path may be that of the host while the mount shows only the
-  // group itself, so every folder on the way up is looked at, where it exists.
+  // Reads lines such as "4:memory:/a/b" (version 1) and "0::/a/b" (version 2).
+  // In a container the path may be that of the host while the mount shows only
+  // the group itself. So every existing folder on the path is read.
   std::ifstream groups(root + "/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
     size_t first = line.find(':');

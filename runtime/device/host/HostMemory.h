@@ -1,4 +1,4 @@
-//===- HostMemory.h - How much memory can still be taken --------*- C++ -*-===//
+//===- HostMemory.h - Measures how much memory is free ----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -10,28 +10,28 @@
 
 namespace dyna {
 
-/// Bytes that can still be taken without swapping or being killed: the
-/// machine's available memory, cut down to what the control groups of this
-/// process leave (version 1 and 2, nested ones too). Files that a group holds
-/// in the page cache count as free, for the kernel drops them first. -1:
-/// unknown. `root` stands before /proc and /sys, for tests.
+/// Returns the bytes that can be allocated without swapping or being killed; -1
+/// if unknown. That is the machine's available memory, limited by the control
+/// groups of this process (version 1 and 2, nested ones too). Files that a
+/// group has in the page cache count as free, because the kernel drops them
+/// first. `root` is prepended to /proc and /sys, for tests.
 int64_t availableMemory(const std::string &root = "");
 
-/// Bytes of memory that this process has by now, its program and libraries
-/// included; 0: unknown. `root` as above.
+/// Returns the bytes of memory that this process has now, its program and
+/// libraries included; 0 if unknown. `root` as above.
 int64_t residentMemory(const std::string &root = "");
 
-/// Bytes of addresses that the limits of this process (`ulimit -v`, `ulimit
-/// -d`) leave, whatever of them becomes memory; -1: there is no limit. `root`
-/// as above, the limits are this process's own.
+/// Returns the bytes of addresses that the limits of this process (`ulimit -v`,
+/// `ulimit -d`) leave, used or not; -1 if there is no limit. `root` as above;
+/// limits are always this process's own.
 int64_t availableAddresses(const std::string &root = "");
 
-/// Addresses of a thread: its stack.
+/// Returns the bytes of addresses of a thread, which are its stack.
 int64_t addressesOfThread();
 
-/// Makes ready for memory that may run out, where a limit says that it may:
-/// what the C library looks up when it first needs it, and what it takes for
-/// itself where there is much. Before the first thread.
+/// Prepares the C library for a process with a memory limit. Loads what it
+/// would load on first use, and limits what it reserves for itself. Called
+/// before the first thread starts.
 void prepareForLimits();
 
 } // namespace dyna

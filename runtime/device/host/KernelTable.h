@@ -1,12 +1,12 @@
-//===- KernelTable.h - Kernels of one instruction set -----------*- C++ -*-===//
+//===- KernelTable.h - Lists the kernels of one instruction set -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The inner kernels exist once per instruction set: Kernels.cpp is compiled
-// several times with different flags and each copy fills one table. Which one a
-// device uses is decided when it is created, from the features of the processor
-// that runs, never from the one that built. A task is the work of one thread:
-// nothing here knows of teams.
+// The inner kernels exist once per instruction set. Kernels.cpp is compiled
+// several times with different flags, and each copy fills one table. A device
+// chooses its table when it is created, from the features of the processor that
+// runs, not of the one that built. A task is the work of one thread: kernels
+// know nothing of teams.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,10 +17,10 @@
 
 namespace dyna {
 
-/// Queries and keys of one block of scores.
+/// Number of queries, and of keys, of one block of scores.
 constexpr int64_t kBlockRows = 64;
-/// Queries, and keys, of one task of the backward pass. A multiple of
-/// kBlockRows.
+/// Number of queries, and of keys, of one task of the backward pass. A multiple
+/// of kBlockRows.
 constexpr int64_t kSuperRows = 256;
 
 /// Instructions per repeat in `secondsOfF32`; of 16 f32 lanes each.
@@ -34,9 +34,9 @@ inline int64_t padHeadDim(int64_t headDim) {
   return dyna_padded_head_dim(headDim);
 }
 
-/// Whether the backward pass adds up its gradients in the caller's dq, dk, dv.
-/// Otherwise (bf16, or a head size that fills no vectors) it does so in the
-/// workspace. The scratch formula of Kernels.h follows the same rule.
+/// Returns true if the backward pass adds up its gradients in the caller's dq,
+/// dk, dv. Otherwise (bf16, or a head size that fills no vectors) it adds them
+/// up in the workspace. The scratch formula of Kernels.h follows the same rule.
 constexpr bool accumulatesInPlace(int64_t element, int64_t headDim) {
   return element != 2 && headDim % 16 == 0;
 }
@@ -49,8 +49,8 @@ struct AttentionTask {
   int64_t queries;    ///< at most kBlockRows
 };
 
-/// Where the backward pass adds up dq, dk and dv (elements of the accumulator
-/// type), and the rows' sums of out * dout.
+/// Memory in which the backward pass adds up dq, dk and dv (elements of the
+/// accumulator type), and the rows' sums of out * dout.
 struct AttentionSums {
   void *dq;
   int64_t dqStride;
@@ -84,10 +84,10 @@ struct LossRow {
   bool hasTarget() const { return target >= 0 && target < vocab; }
 };
 
-/// What the ranks that share a row of logits add up.
+/// Terms that are summed over the ranks that share a row of logits.
 struct LossTerms {
   double sum;    ///< of exp(logit - most)
-  double target; ///< the target's logit, 0 where it is not in this part
+  double target; ///< the target's logit; 0 if it is in another part
 };
 
 /// A strided block of rows.
@@ -118,30 +118,29 @@ struct TypedKernels {
                     void *scratch);
   void (*attentionGrad)(const dyna_attention_grad &, const AttentionSums &,
                         const AttentionGradTask &, void *scratch);
-  /// The loss of a whole row: the three below, one after the other.
+  /// Computes the loss of a whole row: the three below, one after the other.
   double (*lossRow)(const LossRow &);
-  /// The largest logit; minus infinity if there are none.
+  /// Returns the largest logit; minus infinity if there are none.
   double (*largestLogit)(const LossRow &);
-  /// The logits become exp(logit - most).
+  /// Replaces the logits by exp(logit - most).
   LossTerms (*lossTerms)(const LossRow &, double most);
-  /// The exponentials become the gradient, `sum` being that of the whole row.
+  /// Replaces the exponentials by the gradient; `sum` is that of the whole row.
   void (*lossGradient)(const LossRow &, double sum);
-  /// From the accumulator type to the compute type.
+  /// Converts from the accumulator type to the compute type.
   void (*narrow)(const CopyBlock &);
-  /// From the compute type to the accumulator type.
+  /// Converts from the compute type to the accumulator type.
   void (*widen)(const CopyBlock &);
 };
 
 struct KernelTable {
   const char *name;
   TypedKernels f32, f64, bf16;
-  /// Adds a bf16 block to nothing or to what is there: target bf16 += source
-  /// f32.
+  /// Adds an f32 block to a bf16 block: target bf16 += source f32.
   void (*addNarrow)(const CopyBlock &);
   void (*addSplit)(const SplitSum &);
-  /// Seconds that `repeats` times kTimedInstructions independent multiply-adds
-  /// of f32 vectors, or of vectors of bf16 pairs, take here; 0 where this is
-  /// not known or the instruction does not exist.
+  /// Return the seconds of `repeats` times kTimedInstructions independent
+  /// multiply-adds. They are of f32 vectors, or of vectors of bf16 pairs. 0 if
+  /// this is unknown or the instruction does not exist.
   double (*secondsOfF32)(int64_t repeats);
   double (*secondsOfBf16)(int64_t repeats);
   const SparseTable *sparse; ///< sparse/SparseTable.h

@@ -2,12 +2,13 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Products go to oneDNN, one thread per call: each worker of the team
-// multiplies slices of C. Measured on training shapes this beats oneDNN's own
-// team by what its second team costs, and the epilogue finds its rows in cache.
+// Runs products by oneDNN with one thread per call: each worker of the team
+// multiplies slices of C. On training shapes this is faster than oneDNN's own
+// team, which would be a second one beside the rank's. The epilogue also finds
+// its rows in cache.
 //
 // Slices depend on the shape alone, as long as the team has at most
-// kFixedGridThreads workers: up to there the number of threads changes no bit.
+// kFixedGridThreads workers. Up to there the number of threads changes no bit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -165,13 +166,14 @@ Block sliceOf(const Grid &grid, int64_t index, int64_t k) {
           0,  k};
 }
 
-/// Rows of a transposed A that one call takes: they lie far apart, and more of
-/// them at a time cost weight gradients a fifth of their speed.
+/// Rows of a transposed A in one call. They are far apart in memory, and more
+/// of them at a time would make weight gradients a fifth slower.
 constexpr int64_t kTransposedDepth = 512;
 
-/// About 256 rows each, of two sizes at most: what is added to such a piece of a
-/// weight gradient stays in the second-level cache. (On Zen 5, 3,142 rows at once
-/// run at 258 GFLOP/s a thread in bf16 and 180 in f32, in pieces at 440 and 206.)
+/// Returns pieces of about 256 rows each, of two sizes at most. Such a piece of
+/// a weight gradient stays in the second-level cache while it is added to. (On
+/// Zen 5, 3,142 rows at once run at 258 GFLOP/s a thread in bf16 and 180 in
+/// f32, in pieces at 440 and 206.)
 std::vector<int64_t> evenPieces(int64_t size) {
   int64_t count = std::max<int64_t>((size + 128) / 256, 1);
   int64_t each = roundUp((size + count - 1) / count, 16);
@@ -229,14 +231,15 @@ Shape shapeOf(const dyna_matmul &p, const Block &b, Types types) {
 // f32
 //===----------------------------------------------------------------------===//
 
-/// Products with a transposed B go to the primitive: sgemm packs both operands
-/// for every call, of which a slice of 256 rows has too little use (on Zen 5 190
-/// GFLOP/s a thread instead of 210). The other products run as fast either way.
+/// Returns true for products with a transposed B. For these sgemm packs both
+/// operands in every call, which does not pay for a slice of 256 rows. On Zen 5
+/// it reaches 190 GFLOP/s a thread, and the primitive 210. Other products are
+/// equally fast with both.
 bool prefersPrimitive(const dyna_matmul &p) {
   return !p.transpose_a && p.transpose_b;
 }
 
-/// What is too small for code of its own.
+/// Returns true if the block is too small for its own code.
 bool isSmall(const Block &b) {
   return b.m < 32 || 2 * b.m * b.n * b.k < kLeastSliceFlops;
 }
@@ -288,8 +291,8 @@ dyna_status failProduct(dyna_context *context, const dyna_matmul &p) {
               p.m, p.n, p.k);
 }
 
-/// Whether there is no memory for the code of the product. Other code would
-/// round otherwise, so that a limit would change numbers.
+/// Fails if there is no memory for the code of the product. Other code would
+/// round differently, so a limit would change results.
 dyna_status checkCodeMemory(dyna_context *context, HostDevice &device,
                             const dyna_matmul &p) {
   if (!device.primitives() || !device.primitives()->lacksMemory())
@@ -334,9 +337,9 @@ dyna_status host::matmulF32(dyna_context *context, const dyna_matmul *product) {
 
 namespace {
 
-/// Calls `body` on the pieces of a slice, of which there are few sizes: tokens
-/// are the size that varies, in weight gradients k and elsewhere m. A bf16 C is
-/// not added up in parts of k, that would round it each time.
+/// Calls `body` on the pieces of a slice, which have few sizes. Tokens are the
+/// size that varies: k in weight gradients, m elsewhere. A bf16 C is not added
+/// up over parts of k, because each addition would round it.
 template <typename Body>
 void forPieces(const dyna_matmul &p, const Block &slice, Types types,
                Body body) {

@@ -1,4 +1,4 @@
-//===- MatmulPrimitives.cpp - oneDNN's matmul by shape ----------*- C++ -*-===//
+//===- MatmulPrimitives.cpp - Caches oneDNN's matmul by shape -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -24,9 +24,9 @@ using namespace dyna;
 
 namespace {
 
-/// oneDNN's OpenMP runtime, found among the loaded libraries so that nothing
-/// else has to name it; without one (oneDNN can be built so) there is nothing
-/// to do.
+/// Functions of oneDNN's OpenMP runtime. They are looked up among the loaded
+/// libraries, so that no other code has to name it. Null if oneDNN was built
+/// without OpenMP.
 struct OpenMp {
   int (*get)() = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT,
                                                    "omp_get_max_threads"));
@@ -82,8 +82,8 @@ bool dyna::isNativeBf16Faster(const KernelTable &kernels) {
   if (hasAmx())
     return true;
   // The bf16 instruction does twice the work of an f32 one. On some processors
-  // it takes as long as one, on others four times as long; nothing lies near
-  // the threshold, so the least of a few runs decides the same way every time.
+  // it takes the same time, on others four times as long. No processor is near
+  // the threshold, so the minimum of a few runs always gives the same decision.
   double f32 = 1, bf16 = 1;
   for (int i = 0; i < 5; ++i) {
     double seconds = kernels.secondsOfBf16(2000);
@@ -181,9 +181,9 @@ bool MatmulPrimitives::prepare(const Shape &shape) {
   return products_.emplace(shape, std::move(product)).first->second != nullptr;
 }
 
-/// Whether the code multiplies blocks itself. On processors for which oneDNN
-/// has no such code its f32 primitive calls the same product as sgemm, at the
-/// price of a primitive for every shape.
+/// Returns true if oneDNN has its own code for the product. On other processors
+/// its f32 primitive calls the same product as sgemm, and costs a primitive for
+/// every shape.
 static bool multipliesBlocks(const_dnnl_primitive_desc_t description) {
   const char *name = nullptr;
   return dnnl_primitive_desc_query(description, dnnl_query_impl_info_str, 0,

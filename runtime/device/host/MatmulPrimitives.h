@@ -1,11 +1,11 @@
-//===- MatmulPrimitives.h - oneDNN's matmul by shape ------------*- C++ -*-===//
+//===- MatmulPrimitives.h - Caches oneDNN's matmul by shape -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// oneDNN's matmul primitive, one thread per call: its only product of bf16, and
-// for f32 often a faster one than its sgemm. The code is made for one shape, so
-// shapes are kept: micro-batches are ragged, and the sizes that vary are cut
-// into pieces of few different lengths (`pieces`) to keep their number small.
+// oneDNN's matmul primitive, with one thread per call. It is its only product
+// of bf16, and for f32 it is often faster than sgemm. Code is generated for one
+// shape, so shapes are cached. Micro-batches are ragged, so sizes that vary are
+// cut into pieces of few different lengths (`pieces`).
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,11 +25,13 @@ namespace dyna {
 
 struct KernelTable;
 
-/// Whether oneDNN's bf16 product is clearly faster here than one in f32.
+/// Returns true if oneDNN's bf16 product is clearly faster on this processor
+/// than one in f32.
 bool isNativeBf16Faster(const KernelTable &kernels);
 
-/// Cuts `size` into pieces of `most`, then of ever smaller powers of two down
-/// to 32, then the rest: at most 31 + log2(most / 16) different lengths.
+/// Cuts `size` into pieces of `most`. The rest is cut into smaller powers of
+/// two down to 32, and one last piece. There are at most 31 + log2(most / 16)
+/// different lengths.
 std::vector<int64_t> pieces(int64_t size, int64_t most);
 
 class MatmulPrimitives {
@@ -57,20 +59,20 @@ public:
     }
   };
 
-  /// Null when the library cannot be used.
+  /// Returns null if the library cannot be used.
   static std::unique_ptr<MatmulPrimitives> create();
   ~MatmulPrimitives();
 
-  /// Makes the code for a shape; false when oneDNN has none that is better than
-  /// its sgemm (f32), or none at all. Not thread-safe.
+  /// Makes the code for a shape. Returns false if oneDNN has none, or none that
+  /// is better than its sgemm (f32). Not thread-safe.
   bool prepare(const Shape &shape);
-  /// Whether it made none since a limit of this process leaves too little memory
-  /// (see availableAddresses).
+  /// Returns true if code could not be made because a limit of this process
+  /// leaves too little memory (see availableAddresses).
   bool lacksMemory() const { return lacksMemory_; }
-  /// The scratch that any prepared shape needs.
+  /// Returns the scratch bytes that are enough for every prepared shape.
   int64_t scratchBytes() const { return scratchBytes_; }
-  /// Runs a prepared shape; any number of threads at once, each its own
-  /// scratch.
+  /// Runs a prepared shape. Several threads may call it at once, each with its
+  /// own scratch.
   bool run(const Shape &shape, const void *a, const void *b, void *c,
            void *scratch) const;
 

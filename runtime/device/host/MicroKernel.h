@@ -17,7 +17,7 @@
 namespace dyna {
 namespace DYNA_ISA {
 
-/// What C starts from: nothing, itself, or itself times a factor per column.
+/// Start value of C: zero, C itself, or C times a factor per column.
 enum class Start { Zero, Add, Scale };
 
 template <typename T> struct SmallProduct {
@@ -33,7 +33,8 @@ template <typename T> struct SmallProduct {
   const T *scale = nullptr; ///< [n], for Start::Scale
 };
 
-/// Most vectors of a row of a tile, and the rows that then fill the registers.
+/// Largest number of vectors in a row of a tile, and the number of rows that
+/// then fill the registers.
 constexpr int kTileVectors = kRegisters == 32 ? 4 : 2;
 constexpr int tileRows(int vectors) {
   if (kRegisters == 32)

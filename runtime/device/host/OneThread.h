@@ -7,9 +7,9 @@
 
 namespace dyna {
 
-/// oneDNN opens an OpenMP team as wide as the calling thread's setting. The
-/// team of the rank already fills the cores, so for the life of this object the
-/// setting of the calling thread is 1; it is put back after.
+/// Limits oneDNN to one thread. It opens an OpenMP team as wide as the setting
+/// of the calling thread, but the rank's team already fills the cores. So the
+/// setting is 1 while this object lives, and is restored afterwards.
 class OneThread {
 public:
   OneThread();

@@ -1,4 +1,4 @@
-//===- CpuFeatures.cpp - What this processor can do -----------------------===//
+//===- CpuFeatures.cpp - Detects features of this processor ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

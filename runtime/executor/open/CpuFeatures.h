@@ -1,4 +1,4 @@
-//===- CpuFeatures.h - What this processor can do ---------------*- C++ -*-===//
+//===- CpuFeatures.h - Detects features of this processor -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -10,11 +10,11 @@
 
 namespace dyna {
 
-/// DYNA_FEATURE_* bits of the processor that runs this, as the operating system
-/// lets programs use them. Read from the processor, never from its name.
+/// Returns the DYNA_FEATURE_* bits of this processor that the operating system
+/// lets programs use. They are read from the processor, never from its name.
 uint64_t cpuFeatures();
 
-/// "AVX2, AVX-512" or "none".
+/// Formats features: "AVX2, AVX-512" or "none".
 std::string featuresText(uint64_t features);
 
 } // namespace dyna

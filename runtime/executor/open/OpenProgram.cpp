@@ -1,4 +1,4 @@
-//===- OpenProgram.cpp - What a compiled object says of itself -===//
+//===- OpenProgram.cpp - Opens a compiled program -------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

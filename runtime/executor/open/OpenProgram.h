@@ -1,4 +1,4 @@
-//===- OpenProgram.h - What a compiled object says of itself -*- C++ -*-===//
+//===- OpenProgram.h - Opens a compiled program -----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -12,12 +12,12 @@
 
 namespace dyna {
 
-/// Reads and checks what a compiled object says about itself: ABI version,
-/// manifest, and that every variant has every function the manifest lists.
+/// Reads and checks the description in a compiled object: the ABI version, the
+/// manifest, and that every variant has every function in the manifest.
 StatusOr<Model> openProgram(const dyna_program &program);
 
-/// The variant named `isa`, or for an empty name the first that a processor
-/// with these DYNA_FEATURE_* bits can run.
+/// Returns the variant named `isa`. For an empty name, returns the first that a
+/// processor with these DYNA_FEATURE_* bits can run.
 StatusOr<const dyna_variant *> chooseVariant(const dyna_program &program,
                                              const std::string &isa,
                                              uint64_t features);

@@ -1,4 +1,4 @@
-//===- GraphSeat.cpp - What a rank has of one graph -----------------------===//
+//===- GraphSeat.cpp - Holds the data of one graph on a rank --------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,13 +1,13 @@
-//===- GraphSeat.h - What a rank has of one graph ---------------*- C++ -*-===//
+//===- GraphSeat.h - Holds the data of one graph on a rank ------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rank's seat in an executable graph: its view of the model, the tensors of
-// its parameters in the arena, and its groups of ranks. Several graphs of one
-// model have seats on one machine, each with tensors of its own: one may have
-// the masters, others no more than what layer functions read, which is brought
-// to them (SwitchCarrier.h). What comes and goes with its phase has another place
-// in every step.
+// A rank's seat in an executable graph holds the rank's data of the graph. It
+// has its view of the model, the tensors of its parameters in the arena, and
+// its groups of ranks. Several graphs of one model have seats on one machine,
+// each with its own tensors. Home has the masters. Other graphs have only the
+// values that layer functions read, which switches bring (SwitchCarrier.h).
+// Tensors that exist only during their phase have a new place in every step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,96 +34,100 @@ struct RowRange {
 
 class GraphSeat {
 public:
-  /// Its tensors lie from `begin` on in the machine's arena, `layout().bytes`
-  /// of them. Graph and machine must outlive it.
+  /// Makes a seat whose tensors have `layout().bytes` bytes in the machine's
+  /// arena, from `begin` on. Graph and machine must outlive it.
   GraphSeat(const ExecutableGraph &graph, Persistent persistent,
             RankMachine &machine, int64_t begin);
-  /// Its tensors lie where `moveTo` says, but for values that it reads where they
-  /// lie at home (ValuesAtHome.h).
+  /// Makes a seat whose tensors are placed by `moveTo`. Values that it reads
+  /// from home's tensors stay there (ValuesAtHome.h).
   GraphSeat(const ExecutableGraph &graph, Persistent persistent,
             RankMachine &machine, const GraphSeat &home);
   GraphSeat(const GraphSeat &) = delete;
 
-  /// Makes the groups, or takes those of `groups`, which must outlive the seat. All
-  /// ranks do it together, graph by graph.
+  /// Makes the groups of ranks, or reuses those of `groups`, which must outlive
+  /// the seat. All ranks call it together, graph by graph.
   Status connect(SharedGroups &groups);
 
   const ExecutableGraph &graph() const { return graph_; }
   const RankView &view() const { return view_; }
   const Model &model() const { return view_.model(); }
-  /// From its `begin`, or from that of its values.
+  /// Returns the layout of the tensors, relative to the start of the arena;
+  /// that of a moving seat is relative to its values.
   const PersistentLayout &layout() const { return layout_; }
   bool moves() const { return home_ != nullptr; }
-  /// From now on values and gradients lie there in the arena, as they follow each
-  /// other in the layout. Of a seat that moves.
+  /// Places values and gradients in the arena from now on, in the order of the
+  /// layout. Only for a seat that moves.
   void moveTo(int64_t values, int64_t gradients);
   Persistent persistent() const { return persistent_; }
-  /// Null for one rank.
+  /// Returns null for one rank.
   RankExchange *exchange() const { return exchange_.get(); }
-  /// As compiled functions know them.
+  /// Returns the groups in the form that compiled functions read.
   const std::vector<dyna_group> &groups() const { return groups_; }
 
   //===--------------------------------------------------------------------===//
   // Parameters
   //===--------------------------------------------------------------------===//
 
-  /// The rows of the parameter that this rank has of a part: all, or with ZeRO
-  /// those that it updates (optimizer state, masters beside a copy).
+  /// Returns the rows of a part of the parameter on this rank. That is all its
+  /// rows, or with ZeRO the rows that it updates (for optimizer state, and
+  /// masters beside a copy).
   RowRange partRows(int parameter, ParameterPart part) const;
   int64_t partBytes(int parameter, ParameterPart part) const;
-  /// Some of `partRows`, and of each a range of columns: a box of the *logical*
-  /// tensor, of rows and columns, that this rank has. Packed in host memory.
+  /// Read and write a box of the *logical* tensor: some of `partRows`, with a
+  /// range of columns. The bytes are packed in host memory.
   Status readBox(int parameter, ParameterPart part, const Box &box,
                  void *target);
   Status writeBox(int parameter, ParameterPart part, const Box &box,
                   const void *source);
-  /// Where the box lies in the arena: for messages of rows.
+  /// Returns the rows of the box in the arena, for messages of rows.
   StatusOr<Strip> rowsOf(int parameter, ParameterPart part,
                          const Box &box) const;
-  /// Of the logical tensor, what this rank has of a part.
+  /// Returns the box of the logical tensor that this rank has of a part.
   Box partBox(int parameter, ParameterPart part) const;
   Status clearGradients();
-  /// Zeroes what lies beside a 0 in the mask, in the rows that this rank updates. Does
+  /// Zeroes elements whose mask is 0, in the rows that this rank updates. Does
   /// nothing if the parameter has no mask, or no such part.
   Status zeroPruned(int parameter, ParameterPart part);
   /// Marks all weights as survivors.
   Status clearMasks();
-  /// `update` clears the gradient rows it is given; with ZeRO the rows of other
-  /// ranks hold what this rank contributed to them.
+  /// Clears the gradient rows of other ranks, with ZeRO: this rank's
+  /// contributions to them. `update` clears the rows that it applies.
   Status clearOtherRows(int layer);
 
   //===--------------------------------------------------------------------===//
-  // Arguments of layer functions; a tensor that is not there is null
+  // Arguments of layer functions; an absent tensor is null
   //===--------------------------------------------------------------------===//
 
   dyna_tensor tensorOf(int parameter, ParameterPart part) const;
-  /// In the arena; -1: not there.
+  /// Returns the offset of a part in the arena; -1 if it is absent.
   int64_t placeOf(int parameter, ParameterPart part) const;
-  /// Where the rows that this rank updates begin in the arena; -1: it updates none.
+  /// Returns the offset in the arena of the rows that this rank updates; -1 if
+  /// it updates none.
   int64_t updatedPlace(int parameter, ParameterPart part) const;
-  /// The rows that this rank updates.
+  /// Returns the rows that this rank updates.
   dyna_tensor updatedRows(int parameter, ParameterPart part) const;
-  /// Tensors that the functions of a layer read. Behind the tensors follow the
-  /// forms of the weights, if the layer accepts sparse ones
-  /// (runtime/abi/Sparse.h).
+  /// Returns the tensors that the functions of a layer read. The forms of the
+  /// weights follow, if the layer accepts sparse ones (runtime/abi/Sparse.h).
   std::vector<dyna_tensor> values(int layer) const;
   std::vector<dyna_tensor> gradients(int layer) const;
-  /// Those that this rank updates (or counts in the norm), rows as it does.
+  /// Returns the gradients that this rank updates (or counts in the norm), with
+  /// the rows that it updates.
   std::vector<dyna_tensor> updatedGradients(int layer, bool countedOnly) const;
 
-  /// In which forms products take weights. All weights of a new seat are dense.
+  /// Returns the forms in which products read weights. All weights of a new
+  /// seat are dense.
   WeightForms &forms() { return forms_; }
   const WeightForms &forms() const { return forms_; }
-  /// Chooses the form of a weight. `mask` has a byte for each element that layer
-  /// functions read on this rank, whoever updates them.
+  /// Chooses the form of a weight. `mask` has a byte for each element that
+  /// layer functions read on this rank, even if other ranks update it.
   Status chooseForm(int parameter, const uint8_t *mask, double sparseFrom);
-  /// Copies the values of a weight that has a sparse form from the dense weight. Does
-  /// nothing for other weights. In the order of the stream.
+  /// Copies the values of a weight with a sparse form from the dense weight, in
+  /// the order of the stream. Does nothing for other weights.
   Status takeSparseValues(int parameter);
 
 private:
   int64_t rowBytes(int parameter, ParameterPart part) const;
-  /// Where the box begins in the arena, and how its rows lie there.
+  /// Offset of a box in the arena, and its rows there.
   struct Pieces {
     int64_t place, count, bytes, stride;
   };
@@ -135,10 +139,10 @@ private:
   const Persistent persistent_;
   RankMachine &machine_;
   const GraphSeat *const home_ = nullptr; ///< of a seat that moves
-  /// Of home's tensors, where its own values begin; -1: not there.
+  /// Offsets of its own values in home's tensors; -1 if they are not there.
   const std::vector<int64_t> rowsAtHome_;
   const PersistentLayout layout_;
-  /// What is added to offsets of the layout.
+  /// Offsets that are added to those of the layout.
   int64_t valuesBegin_ = 0, gradientsBegin_ = 0;
   std::unique_ptr<RankExchange> exchange_;
   std::vector<dyna_group> groups_;

@@ -1,4 +1,4 @@
-//===- RankExchange.cpp - What a rank exchanges with others -*- C++ -*-===//
+//===- RankExchange.cpp - Exchanges data of one graph with other ranks ----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -42,8 +42,9 @@ RankExchange::create(const ExecutableGraph &graph, const RankView &view,
 RankExchange::~RankExchange() = default;
 
 Status RankExchange::createGroups(SharedGroups &groups) {
-  // Ranks that share several groups must create them in one order: the axes and
-  // their factors, the holders' groups as the graph lists them, then everybody.
+  // Ranks that share several groups must create them in one order. This is axes
+  // and their factors, then groups of holders in the order of the graph, then
+  // all ranks.
   std::vector<ExecutableGraph::HolderGroup> wanted;
   auto mine = [&](const std::vector<int> &ranks) {
     return std::find(ranks.begin(), ranks.end(), rank()) != ranks.end();

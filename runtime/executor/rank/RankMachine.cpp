@@ -1,4 +1,4 @@
-//===- RankMachine.cpp - What one rank runs on ----------------------------===//
+//===- RankMachine.cpp - Holds the device and arena of one rank -----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -79,8 +79,8 @@ Status RankMachine::upload(int64_t offset, const void *source, int64_t bytes) {
   std::copy_n(static_cast<const char *>(source), bytes, staged);
   if (!block->onDevice)
     return toDevice(offset, staged, bytes);
-  // What lies at its place in the arena may still be needed by the work before, so
-  // that it goes there in the order of the stream.
+  // Earlier work may still need the old data at this place of the arena, so the
+  // last copy follows the order of the stream.
   DYNA_RETURN_IF_ERROR(
       device_.copyToDevice(*uploads_, *block->onDevice, begin, staged, bytes));
   DYNA_RETURN_IF_ERROR(device_.record(*uploads_, *uploaded_));

@@ -1,4 +1,4 @@
-//===- WeightForms.cpp - Sparse forms of a rank's weights -----------------===//
+//===- WeightForms.cpp - Chooses the forms of a rank's weights ------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

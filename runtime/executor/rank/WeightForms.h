@@ -1,13 +1,8 @@
-//===- WeightForms.h - Sparse forms of a rank's weights ---------*- C++ -*-===//
+//===- WeightForms.h - Chooses the forms of a rank's weights ----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A pruned weight is computed in one of two forms. The masked form is the dense weight
-// with zeros. The sparse form (runtime/abi/Sparse.h) has the survivors' values and an
-// index. Masters, moments and gradients stay dense, so that a form may change between two
-// steps. Each rank chooses for its own box of a weight.
-//
-// Forms lie in memory of the host, beside the arena.
+// Forms are in host memory, beside the arena.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,12 +17,13 @@
 
 namespace dyna {
 
-/// Returns the share of zeros from which the three products with a weight are faster in
-/// sparse form, on the host with AVX-512. f32 and bf16 follow the measured products of
-/// docs/elastic.md, with a margin. f64 was not measured and has the share of f32.
+/// Returns the share of zeros from which the three products with a weight are
+/// faster in sparse form, on the host with AVX-512. For f32 and bf16 it follows
+/// the measured products of docs/elastic.md, with a margin. The type f64 was
+/// not measured and has the share of f32.
 double sparseCrossing(plan::ElementType computeType);
 
-/// A weight's box on a rank, and which of its elements survive.
+/// A weight's box on a rank, and the mask of its elements.
 struct MaskedBox {
   int64_t rows = 0, columns = 0;
   const uint8_t *mask = nullptr; ///< [rows, columns]; 0: pruned
@@ -42,14 +38,15 @@ public:
   /// the masked form otherwise. O(rows * columns).
   Status choose(int parameter, const MaskedBox &box, double sparseFrom);
 
-  /// Returns what products take; null: the weight is dense or masked. Values are those of
-  /// the last dyna_take_sparse_values. Valid until the next `choose` of this weight.
+  /// Returns the sparse form for products; null if the weight is dense or
+  /// masked. Values are those of the last dyna_take_sparse_values. Valid until
+  /// the next `choose` of this weight.
   const dyna_sparse_form *find(int parameter) const {
     const auto &form = forms_[parameter];
     return form ? &form->view : nullptr;
   }
 
-  /// Weights in sparse form, and the memory that these forms take.
+  /// Return the number of weights in sparse form, and the bytes of these forms.
   int count() const;
   int64_t bytes() const;
 

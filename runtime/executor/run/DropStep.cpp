@@ -3,10 +3,11 @@
 //===----------------------------------------------------------------------===//
 //
 // A step may take longer than a scheduler waits between its signal and the end.
-// So a rank that is asked to stop drops the step (docs/decisions/0074): it leaves
-// out all calls of layers that are still to come, but no exchange, since other
-// ranks wait for those, and makes a loss NaN. The norm of the gradient, which all
-// ranks have before any of them updates, is then NaN too, and nothing changes.
+// So a rank that is asked to stop drops the step (docs/decisions/0074). It
+// leaves out all further calls of layers, and makes a loss NaN. It leaves out
+// no exchange, because other ranks wait for those. All ranks have the norm of
+// the gradient before any of them updates. This norm is then NaN too, and
+// nothing changes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -8,7 +8,8 @@ namespace dyna {
 
 using plan::Instruction;
 
-/// What the layer updates together with other ranks.
+/// Starts or waits for the exchange of parameters or gradients that the layer
+/// updates together with other ranks.
 static Status exchangeParameters(Run &run, const Instruction &i) {
   ExchangeOp op = exchangeOf(i.op);
   bool gathers = op.kind == ExchangeKind::Gather;

@@ -31,7 +31,7 @@ Executor::create(const std::vector<GraphUse> &graphs,
   return executor;
 }
 
-/// What the device was given is told with the step, whose it is.
+/// Adds the number of the step to a failure of its work.
 static Status inStep(const StepScalars &scalars, const Status &status) {
   return status.isOk()
              ? status
@@ -285,7 +285,7 @@ Status Executor::endStep(const Status &status, const Traffic &before,
   return status;
 }
 
-/// What the phases of a step took together.
+/// Adds the result of a phase to that of its step.
 static void addPhase(StepResult &step, const StepResult &phase) {
   step.microBatchLosses.insert(step.microBatchLosses.end(),
                                phase.microBatchLosses.begin(),
@@ -468,7 +468,7 @@ Status Executor::runProgram(Run &run) {
     result.formulaFlops += formulaFlops(run, i);
     if (options_.trace)
       DYNA_RETURN_IF_ERROR(trace(run, i, before, live[run.index]));
-    // What was started goes on between instructions too, not only in kernels
+    // Started exchanges progress between instructions too, not only in kernels
     // and waits.
     if (options_.transport)
       DYNA_RETURN_IF_ERROR(options_.transport->progress());
@@ -479,7 +479,7 @@ Status Executor::runProgram(Run &run) {
 }
 
 Status Executor::openBody(Run &run) {
-  // Whatever was there before.
+  // The memory may have any contents before.
   for (const StepBlock &block : *run.blocksOfStep)
     if (block.phase == run.phase && block.kind == StepBlockKind::Gradients)
       DYNA_RETURN_IF_ERROR(run.seat.clearGradients());

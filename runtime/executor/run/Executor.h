@@ -2,11 +2,10 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The only way in which layer functions run. An executor has a machine (the
-// rank's arena and wires) and a seat for each graph whose plans it runs: a plan
-// says by which strategy it was made. It runs only verified steps (StepVerifier.h).
-// One executor serves one thread. It neither reads files nor knows how plans come
-// about.
+// Runs all layer functions. An executor has a machine (the rank's arena and
+// wires) and a seat for each graph whose plans it runs. A plan names its
+// strategy. Only verified steps run (StepVerifier.h). One executor serves one
+// thread. It reads no files, and does not know how plans are made.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,81 +34,86 @@ struct Run;
 
 struct ExecutorOptions {
   uint64_t seed = 0;
-  int64_t dynamicBytes = 0; ///< of the region in which plans lie
-  /// Bytes that the arena has at least, for graphs that follow. Memory of those that
-  /// are not used yet is taken later, where the device can.
+  int64_t dynamicBytes = 0; ///< of the region for plans
+  /// Least bytes of the arena, for later graphs. If the device can, memory that
+  /// is not used yet is allocated later.
   int64_t reservedBytes = 0;
-  /// True: the first graphs may leave out ranks, which get a place when graphs are
-  /// replaced.
+  /// True if the first graphs may leave out ranks, which can get a place when
+  /// graphs are replaced.
   bool mayHaveFewer = false;
-  /// Poisons free memory and looks for stray writes after every instruction:
-  /// for tests, as slow as it sounds.
+  /// Poisons free memory and looks for stray writes after every instruction.
+  /// For tests; very slow.
   bool checkMemory = false;
   /// Sets StepResult::coreWaitSeconds.
   bool timesCoreWaits = false;
-  /// Sets StepResult::layerSeconds. All ranks have it alike.
+  /// Sets StepResult::layerSeconds. Equal on all ranks.
   bool sharesLayerTimes = false;
-  /// The clock of layer functions, in seconds. Null: the steady clock. For tests.
+  /// Clock of layer functions, in seconds. Null: the steady clock. For tests.
   double (*clock)() = nullptr;
-  /// After which a device that has not done what it was given is given up: longer
-  /// than any step.
+  /// Time after which a device with unfinished work counts as lost. Longer than
+  /// any step.
   std::chrono::seconds patience = std::chrono::minutes(30);
-  /// Asked between micro-batches: whether to drop the step, which then ends soon
-  /// and changes nothing. Null: never. Must be safe on any thread.
+  /// Called between micro-batches; returns true to drop the step, which then
+  /// ends soon and changes nothing. Null: never. Must be thread-safe.
   bool (*stops)() = nullptr;
   /// Records slices if not null; must outlive the executor.
   TraceRecorder *trace = nullptr;
-  /// The share of zeros from which a pruned weight is computed in sparse form, if its
-  /// layers accept that; 0: by its type (sparseCrossing).
+  /// Share of zeros from which a pruned weight is computed in sparse form, if
+  /// its layers accept that; 0: by its type (sparseCrossing).
   double sparseFrom = 0;
-  /// This rank's end of the wires of devices, and what hosts agree by. Both are null
-  /// for the only rank, and must outlive the executor.
+  /// This rank's end of the wires of devices, and the exchange of hosts. Both
+  /// are null for the only rank, and must outlive the executor.
   Transport *transport = nullptr;
   HostExchange *host = nullptr;
 };
 
 class Executor {
 public:
-  /// Graphs of one model and as many ranks, none twice, of which the first is home,
-  /// whose tensors stay; those of others have a place while their phase of a step
-  /// lasts (StepMemory.h). They, `variant` and
-  /// `device` must outlive the executor. All ranks create theirs together. Takes
-  /// the arena: ResourceExhausted when there is not that much memory. Everything
-  /// in it is zero; parameters are for the caller to write.
+  /// Creates the executor of a rank. All ranks call it together. The graphs are
+  /// different, and have one model and one number of ranks. The first is home,
+  /// whose tensors persist. Tensors of other graphs have a place while their
+  /// phase of a step lasts (StepMemory.h). Graphs, `variant` and `device` must
+  /// outlive the executor. Allocates the arena, filled with zeros; the caller
+  /// writes the parameters. Fails with ResourceExhausted if there is too little
+  /// memory.
   static StatusOr<std::unique_ptr<Executor>>
   create(const std::vector<GraphUse> &graphs, const dyna_variant &variant,
          Device &device, const ExecutorOptions &options);
   ~Executor();
 
-  /// Runs this rank's programs of all phases. The step was verified for this
-  /// mini-batch's lengths and fits the memory of the rank. The executor has seats for
-  /// all its graphs: gradients for other graphs than home, and all that training needs
-  /// for home. After a failure the parameters may be
-  /// half updated: the run is over, and other ranks are told. No step is in flight.
+  /// Runs this rank's programs of all phases. The step was verified for the
+  /// lengths of this mini-batch and fits the memory of the rank. The executor
+  /// must have a seat for each of its graphs, home's with all state of training
+  /// and the others with gradients. No step is in flight. After a failure the
+  /// parameters may be partly updated. Then the run is over, and other ranks
+  /// are told.
   Status run(const VerifiedStep &step, const MiniBatch &miniBatch,
              const StepScalars &scalars, StepResult &result);
 
-  /// The same in two halves: gives the device all of the step, behind what it has,
-  /// and later waits for the first of the steps that were given, at most
-  /// `kStepsInFlight`. Step and mini-batch must live until then. In between nothing
-  /// is called but these. Where the device fails in a step, those before it
-  /// can be read, as far as they came to their end, and its own failure names it.
+  /// `launch` gives all work of a step to the device, after the work that it
+  /// has. `finish` waits for the oldest launched step. At most `kStepsInFlight`
+  /// steps are in flight. Step and mini-batch must live until `finish`. Nothing
+  /// else is called in between. If the device fails in a step, completed steps
+  /// before it can still be read, and the failure names the step.
   Status launch(const VerifiedStep &step, const MiniBatch &miniBatch,
                 const StepScalars &scalars);
   Status finish(StepResult &result);
 
   //===--------------------------------------------------------------------===//
-  // Replacing graphs between two steps (ReplaceGraphs.cpp). No step is in flight.
+  // Replacement of graphs between two steps (ReplaceGraphs.cpp). No step is in
+  // flight.
   //===--------------------------------------------------------------------===//
 
-  /// Fails if the graphs are not of this model or machine, or their tensors do not fit
-  /// the arena beside those that there are. Asks no other rank, and changes nothing.
+  /// Fails if the graphs are not of this model or machine, or if their tensors
+  /// do not fit the arena beside the present ones. Calls no other rank, and
+  /// changes nothing.
   Status checkReplacement(const Replacement &to) const;
   /// Carries the state to the tensors of the next graphs. All ranks call it, after
   /// `checkReplacement` has passed on each of them. Steps still run on the present
   /// graphs, whose state stays as it is. After a failure other ranks are told.
   Status prepareReplacement(const Replacement &to);
-  /// Ends what `prepareReplacement` has begun: with the next graphs, or without.
+  /// Ends a replacement that was prepared: uses the next graphs if `isDone`,
+  /// else drops them.
   Status endReplacement(bool isDone);
 
   /// Prunes the weights that have masks (PruneWeights.cpp). All ranks call it alike, and
@@ -117,28 +121,30 @@ public:
   Status prune(const Model &model, const PruneOrder &order,
                PruneResult &result);
 
-  /// Times that the graphs were replaced, of which traces tell.
+  /// Returns the number of times that the graphs were replaced, which traces
+  /// contain.
   int64_t version() const { return version_; }
   void setVersion(int64_t version) { version_ = version; }
   /// Returns true if this rank has a place in the graphs. Otherwise it holds nothing and
   /// has no seats. It takes part in no step, but learns the result of each.
   bool hasPlace() const { return !seats_.empty(); }
 
-  /// Of the graphs, as they were given.
+  /// Returns the seat of a graph, in the order of the given graphs.
   GraphSeat &seat(size_t graph = 0) { return *seats_[graph]; }
   const GraphSeat &seat(size_t graph = 0) const { return *seats_[graph]; }
-  /// Sums numbers of the host over all ranks, in place; all of them call it.
+  /// Sums numbers of the host over all ranks, in place. All ranks call it.
   Status sumOverRanks(std::vector<double> &values);
 
   const RankMachine &machine() const { return machine_; }
-  /// Bytes of the arena that are used at present.
+  /// Returns the bytes of the arena that are used at present.
   int64_t usedBytes() const { return machine_.usedBytes(); }
-  /// Most bytes of the arena that were taken at one time.
+  /// Returns the largest number of bytes of the arena that were in use at one
+  /// time.
   int64_t takenBytes() const { return machine_.takenBytes(); }
-  /// Of tensors that stay.
+  /// Returns the bytes of persistent tensors.
   int64_t persistentBytes() const;
-  /// Of the last run; empty unless `checkMemory`. Tests compare formulas with
-  /// what was touched by it.
+  /// Returns the memory report of the last run; empty unless `checkMemory`.
+  /// Tests compare formulas with the touched bytes.
   const MemoryReport &memoryReport() const;
 
 private:
@@ -155,7 +161,7 @@ private:
 
   Executor(const dyna_variant &variant, Device &device,
            const ExecutorOptions &options);
-  /// `mayHaveFewer`: whether graphs may have fewer ranks than the machine.
+  /// `mayHaveFewer`: graphs may have fewer ranks than the machine.
   Status checkGraphs(const std::vector<GraphUse> &graphs,
                      bool mayHaveFewer) const;
   Status initialize(const std::vector<GraphUse> &graphs);
@@ -169,41 +175,43 @@ private:
                             const StepScalars &scalars);
   /// Returns the ranks that hold parts of a seat's layers with this one.
   std::vector<int> shardsOf(const GraphSeat &seat) const;
-  /// The seat that the plan was made for.
+  /// Returns the seat that the plan was made for.
   StatusOr<GraphSeat *> seatOf(const plan::Plan &plan);
-  /// Checks what the verifier does not know: this arena and this mini-batch.
+  /// Checks a step against this arena and this mini-batch, which the verifier
+  /// does not know.
   Status check(const VerifiedStep &step, const MiniBatch &miniBatch) const;
   /// Checks the plan of a phase for its seat and the targets of the mini-batch.
   Status checkPhase(const GraphSeat &seat, const plan::Plan &plan,
                     int64_t targets) const;
-  /// Returns what the phases of a step have on this rank. Their seats move to it.
+  /// Returns the switches and seats of the phases of a step on this rank. Moves
+  /// the seats to their places.
   StatusOr<std::vector<SwitchCarrier::Phase>>
   openPhases(const VerifiedStep &step, int64_t targets);
-  /// Whether another step may be given.
+  /// Fails if no further step may be launched.
   Status checkRoom() const;
-  /// What the phases took together.
+  /// Adds up the results of the phases.
   static void addPhases(Launched &step);
   /// Draws the phases of a step of several graphs into the trace.
   void drawPhases(const Launched &step);
-  /// Sets the context for a plan, runs it, and counts what it took.
+  /// Sets the context for a plan, runs it, and counts its use of resources.
   Status runPhase(Run &run);
-  /// Behind the head of a phase (StepMemory.h).
+  /// Clears the own memory of a phase, after its head (StepMemory.h).
   Status openBody(Run &run);
 
   Status runProgram(Run &run);
-  /// For a step with so many losses; home is `seat`.
+  /// Opens a step with so many losses; home is `seat`.
   Status openStep(const GraphSeat &seat, int64_t losses,
                   const StepScalars &scalars);
-  /// The only wait of a step for its device: what the phases left there.
+  /// Reads the results of the phases: the only wait of a step for its device.
   Status readStep(std::deque<Run> &runs);
-  /// What was sent since `before`; tells other ranks of a failure.
+  /// Sets the traffic since `before`; tells other ranks of a failure.
   Status endStep(const Status &status, const Traffic &before,
                  StepResult &result);
-  /// Sums losses over ranks, and tells all what each one was used.
+  /// Sums losses over ranks, and gives the use of each rank to all.
   Status shareResults(StepResult &result);
   /// Returns the seconds of the clock of layer functions.
   double clockSeconds() const;
-  /// What a trace tells instructions by.
+  /// Moment before an instruction, for its slice in the trace.
   struct Moment {
     double time = 0, core = 0; ///< seconds, on the wall and of this thread
     int64_t sentBytes = 0;     ///< in messages so far
@@ -217,8 +225,8 @@ private:
   Status trace(const Run &run, const plan::Instruction &i, const Moment &before,
                int64_t liveBytes);
   Status runInstruction(Run &run);
-  /// Asks before the first call of a micro-batch in each direction whether the
-  /// step goes on.
+  /// Asks `stops` before the first call of a micro-batch in each direction, and
+  /// drops the step if it returns true.
   Status lookForStop(Run &run, const plan::Instruction &i);
   /// Returns true if a dropped step leaves the instruction out.
   bool leavesOut(const plan::Instruction &i) const;
@@ -235,10 +243,10 @@ private:
   int64_t version_ = 0;
   std::unique_ptr<NextGraphs> next_;
   std::unique_ptr<MemoryCheck> memoryCheck_;
-  std::vector<Transport::Spent> spent_; ///< of the instruction, if traced
-  std::unique_ptr<DeviceClock> clock_;  ///< null: nothing is traced
+  std::vector<Transport::Spent> spent_; ///< in the instruction, if traced
+  std::unique_ptr<DeviceClock> clock_;  ///< null if nothing is traced
   std::deque<std::unique_ptr<Launched>> launched_; ///< not read yet
-  // Of the step that is being given: whether it is dropped, and its plan that
+  // The step that is being launched: true if it is dropped, and its plan that
   // updates.
   bool isDropping_ = false;
   const plan::Plan *updatingPlan_ = nullptr;

@@ -85,8 +85,8 @@ static Traffic statedExchanges(const Run &run, const Instruction &i) {
   return stated;
 }
 
-/// The proof that no rank waits for ever rests on what the manifest says of a
-/// function's exchanges, so it is compared with what the function did.
+/// Compares the exchanges of a function with those in the manifest. The proof
+/// that no rank waits forever relies on the manifest.
 static Status checkExchanges(const Run &run, const Instruction &i,
                              const Traffic &before) {
   Traffic stated = statedExchanges(run, i);

@@ -77,7 +77,7 @@ void MemoryCheck::measureHeld(const Run &run) {
   }
 }
 
-/// What other ranks may be writing.
+/// Returns the memory that other ranks may be writing.
 std::vector<MemoryCheck::Range> MemoryCheck::flyingRanges() const {
   std::vector<Range> flying;
   for (const auto &[start, ranges] : inFlight_)
@@ -150,7 +150,7 @@ MemoryCheck::writableRanges(const Run &run, const ProgramBlocks::Uses &uses,
     addParameterRanges(instruction, ranges);
     return ranges;
   }
-  // Of the graphs of any phases, home's among them.
+  // Memory of the graphs of all phases, including home's.
   const std::vector<Range> held = heldRanges(run);
   ranges.insert(ranges.end(), held.begin(), held.end());
   ranges.push_back({0, dynamicStart_});

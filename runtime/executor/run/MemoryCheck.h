@@ -56,12 +56,13 @@ public:
         dynamicEnd_(machine.dynamicStart() + machine.dynamicBytes()),
         arenaBytes_(machine.arena().bytes()) {}
 
-  /// Poisons what is free of the region and takes the first image. The run's
+  /// Poisons the free part of the region and takes the first image. The run's
   /// program follows.
   Status begin(const Run &run);
   /// Does the same when a phase's own memory begins.
   Status openBody(const Run &run);
-  /// After the run's instruction and before its blocks are given back.
+  /// Compares the arena after the run's instruction, before its blocks are
+  /// given back.
   Status after(const Run &run, const plan::Instruction &instruction);
 
   const MemoryReport &report() const { return report_; }
@@ -80,11 +81,11 @@ private:
                                     const plan::Instruction &instruction) const;
   void addParameterRanges(const plan::Instruction &instruction,
                           std::vector<Range> &ranges) const;
-  /// What phases have, but for their dynamic regions, while the run's instruction
-  /// runs.
+  /// Returns the memory of phases outside of their dynamic regions, while the
+  /// run's instruction runs.
   std::vector<Range> heldRanges(const Run &run) const;
   Status poisonFree(const Run &run);
-  /// How far what phases have to its end was touched.
+  /// Measures how far the memory of phases that ends here was touched.
   void measureHeld(const Run &run);
   std::vector<Range> flyingRanges() const;
   Status takeImage();
@@ -97,10 +98,11 @@ private:
   const int64_t dynamicStart_, dynamicEnd_, arenaBytes_;
   const GraphSeat *seat_ = nullptr; ///< whose program runs
   const SwitchCarrier *switches_ = nullptr;
-  std::vector<uint8_t> image_;      ///< before the instruction
-  std::vector<uint8_t> present_;    ///< after it, but for what is in flight
+  std::vector<uint8_t> image_; ///< before the instruction
+  std::vector<uint8_t>
+      present_; ///< after it, without memory of exchanges in flight
   std::map<int, AliveBlock> alive_; ///< by number
-  /// What exchanges that were started write before they are waited for, by
+  /// Memory that started exchanges may write until they are waited for, by
   /// (kind, layer, micro-batch).
   std::map<std::tuple<ExchangeKind, int, int>, std::vector<Range>> inFlight_;
   MemoryReport report_;

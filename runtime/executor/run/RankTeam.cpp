@@ -1,4 +1,4 @@
-//===- RankTeam.cpp - The ranks of this process -*- C++ -*-===//
+//===- RankTeam.cpp - Drives the ranks of this process --------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +54,7 @@ RankTeam::~RankTeam() {
 
 Status RankTeam::onAllRanks(const std::function<Status(Rank &)> &body) {
   std::vector<Status> results(ranks_.size());
-  // Who ends by an exception has told nobody.
+  // A rank that ends by an exception has not told the others.
   auto run = [&](size_t local) {
     Status status = guarded([&] { return body(ranks_[local]); });
     if (!status.isOk())
@@ -304,8 +304,8 @@ static std::vector<Transfer> cutRows(const std::vector<Transfer> &transfers,
   return cut;
 }
 
-/// One after another, so that every process comes to the transfers that it has
-/// a part in in one order, and none holds more than one of them.
+/// Carries out transfers one after another. So every process meets its
+/// transfers in one order, and holds at most one of them.
 Status RankTeam::carry(const std::vector<Transfer> &transfers, int64_t element,
                        const Take &take, const Give &give) {
   std::vector<unsigned char> bytes;
@@ -415,7 +415,7 @@ static Box boxOfRows(const Model &model, int parameter, RowRange rows) {
   return {{rows.begin, 0}, {rows.count(), model.rowElements(parameter)}};
 }
 
-/// Where a box lies in a buffer of these rows.
+/// Returns the offset of a box in a buffer of these rows.
 static int64_t offsetIn(const Box &rows, const Box &box) {
   Box local = box.relativeTo(rows);
   return local.begin[0] * rows.size[1] + local.begin[1];

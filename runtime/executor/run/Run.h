@@ -1,8 +1,8 @@
-//===- Run.h - The state of one phase while it runs -------------*- C++ -*-===//
+//===- Run.h - Holds the state of one phase while it runs -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Shared by the files of the executor; not for others.
+// Used by the files of the executor only.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@
 
 namespace dyna {
 
-/// One run of a phase.
+/// State of one run of a phase.
 struct Run {
   Run(RankMachine &machine, GraphSeat &seat, const dyna_variant &variant,
       const VerifiedStep::Phase &verified, const MiniBatch &miniBatch,
@@ -37,15 +37,16 @@ struct Run {
 
   const RankView &view() const { return seat.view(); }
 
-  /// The machine's results: squared norms of layers, which one phase of a step
-  /// has, then losses of micro-batches, phase after phase.
+  /// Return indices into the machine's results. First come squared norms of
+  /// layers, which one phase of a step has, and then losses of micro-batches,
+  /// phase after phase.
   int64_t normIndex(int layer) const { return layer; }
   int64_t lossIndex(int microBatch) const {
     return view().layers() + firstLoss + microBatch;
   }
 
-  /// Where the running instruction's operand lies in the rank's region. One that is
-  /// not there has no bytes: anywhere will do.
+  /// Returns the place of the running instruction's operand in the rank's
+  /// region. An absent operand has no bytes, so any place will do.
   int64_t place(Operand operand) const {
     return program.places.dynamic +
            std::max<int64_t>(blocks.place(index, operand), 0);
@@ -66,9 +67,9 @@ struct Run {
   std::vector<Staging> staging;        ///< of each micro-batch
   std::vector<dyna_segments> segments; ///< of each micro-batch
   bool hasNorm = false;
-  /// Layers whose gradients have zeros where weights are pruned.
+  /// Layers whose gradients are zero at pruned weights.
   std::vector<bool> isMasked;
-  /// Parameters whose sparse values are those of this phase.
+  /// Parameters whose sparse values are up to date for this phase.
   std::vector<bool> hasValues;
   const bool isSliced;   ///< the plan slices samples
   bool isScaled = false; ///< the device works out the factor of clipping
@@ -81,25 +82,26 @@ struct Run {
   int begin = 0; ///< instructions of the phases before
   int body = 0;  ///< the instruction at which its own memory begins
 
-  /// Whether a block of the step is there while the instruction runs.
+  /// Returns true if a block of the step exists while the instruction runs.
   bool has(const StepBlock &block) const {
     return block.first <= begin + index && begin + index <= block.last;
   }
   int64_t firstLoss = 0; ///< losses of the phases before
 };
 
-/// Does what an instruction says (LayerCalls.cpp); what it does with other ranks
-/// (Exchanges.cpp).
+/// Execute the local part of an instruction (LayerCalls.cpp), and its exchange
+/// with other ranks (Exchanges.cpp).
 Status execute(Run &run, const plan::Instruction &i);
 Status exchange(Run &run, const plan::Instruction &i);
 
-/// The norm of the whole gradient, and from it the factor of clipping: before the
-/// first update, or at the end of a program that has a norm and updates nothing, as
-/// that of a rank without parameters. All ranks know then if a step is finite.
+/// Computes the norm of the whole gradient, and from it the factor of clipping.
+/// Runs before the first update. A program with a norm but without updates, as
+/// on a rank without parameters, runs it at its end. After it all ranks know if
+/// the step is finite.
 Status clipGradient(Run &run);
 
-/// A loss that is not finite, of this phase or one before, makes the norm no
-/// number, so that every rank knows of it before anything is updated.
+/// Makes the norm NaN if a loss of this phase or an earlier one is not finite.
+/// So every rank knows of it before anything is updated.
 Status noteLosses(Run &run);
 
 } // namespace dyna

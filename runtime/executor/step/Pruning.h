@@ -19,7 +19,7 @@ namespace dyna {
 
 /// An order to prune the parameters with masks. All ranks get the same one.
 struct PruneOrder {
-  int64_t step = 0;        ///< before which weights are pruned, from 0
+  int64_t step = 0;        ///< weights are pruned before it, from 0
   double sparsity = 0;     ///< share of the weights that are to be zero
   bool isPerLayer = false; ///< the share of each layer; else of the whole model
 };
@@ -28,7 +28,8 @@ struct PruneResult {
   int64_t weights = 0;   ///< of the parameters that are pruned
   int64_t survivors = 0; ///< of these
   double seconds = 0;
-  /// Why nothing was changed, on all ranks; empty: weights were pruned.
+  /// Reason why nothing was changed, equal on all ranks; empty if weights were
+  /// pruned.
   std::string refusal;
 
   double sparsity() const {

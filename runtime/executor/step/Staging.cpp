@@ -1,4 +1,4 @@
-//===- Staging.cpp - A micro-batch on its way to the device ---------------===//
+//===- Staging.cpp - Prepares a micro-batch for the device ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -38,9 +38,10 @@ Status checkSample(const Model &model, const Sample &sample) {
   return Status::ok();
 }
 
-/// Sorts the numbers of rows by their keys, which are not negative, and says where
-/// the runs of equal keys begin, and after the last one. Rows of a key stay in
-/// order: digit by digit, from the lowest. Returns the number of runs.
+/// Sorts the numbers of rows by their keys, which are not negative. Gives the
+/// starts of the runs of equal keys, and the end of the last one. Rows of a key
+/// stay in order, because it sorts digit by digit, from the lowest. Returns the
+/// number of runs.
 template <typename Key>
 int64_t makeRuns(const Key *keys, int64_t count, int32_t *rows,
                  int32_t *starts) {
@@ -133,7 +134,7 @@ StatusOr<Staging> stage(const Model &model, const plan::MicroBatch &microBatch,
     const Sample &sample = miniBatch.samples[samples[segment.sample]];
     DYNA_RETURN_IF_ERROR(checkSample(model, sample));
     const int64_t length = segment.length;
-    // What lies behind the sample's end is padding.
+    // Tokens after the sample's end are padding.
     const int64_t end = static_cast<int64_t>(sample.tokens.size());
     const size_t index = &segment - microBatch.segments.data();
     const int64_t inStore = bundle.bundle < 0 ? -1 : bundle.storeRows[index];

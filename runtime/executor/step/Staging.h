@@ -1,4 +1,4 @@
-//===- Staging.h - A micro-batch on its way to the device -------*- C++ -*-===//
+//===- Staging.h - Prepares a micro-batch for the device --------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ namespace dyna {
 /// that the model's code asks for.
 struct Staging {
   std::vector<int32_t> tokens;
-  std::vector<unsigned char> batch; ///< as BatchLayout says
+  std::vector<unsigned char> batch; ///< in the form of BatchLayout
   BatchLayout layout;
   Load load;
   /// Queries and keys of the segment that has the most of them.
@@ -29,13 +29,13 @@ struct Staging {
   int64_t tokenRuns = 0, positionRuns = 0;
 };
 
-/// Lays the samples of a micro-batch end to end. A sample with a longer segment is
-/// padded by tokens without targets. Segments number the `samples` of their phase,
-/// which number those of the mini-batch. `bundle` says where the keys of slices lie.
-/// Fails if a token or target id is not in the
-/// vocabulary, or a sample is longer than the model's positions. Linear in tokens;
-/// tables take that time for each digit, of 11 bits, of the largest token id or
-/// position.
+/// Lays the samples of a micro-batch end to end. If a segment is longer than
+/// its sample, tokens without targets pad it. Segments number the `samples` of
+/// their phase, which number those of the mini-batch. `bundle` gives the places
+/// of the keys of slices. Fails if a token or target id is not in the
+/// vocabulary, or a sample is longer than the model's positions. Linear in
+/// tokens. Tables add that time for each digit, of 11 bits, of the largest
+/// token id or position.
 StatusOr<Staging> stage(const Model &model, const plan::MicroBatch &microBatch,
                         const BundlePart &bundle,
                         const std::vector<int64_t> &samples,

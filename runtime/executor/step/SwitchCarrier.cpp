@@ -1,4 +1,4 @@
-//===- SwitchCarrier.cpp - Parameters on their way between graphs ---------===//
+//===- SwitchCarrier.cpp - Carries parameters and gradients between graphs ===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

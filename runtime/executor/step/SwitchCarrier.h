@@ -1,21 +1,22 @@
-//===- SwitchCarrier.h - Parameters on their way between graphs -*- C++ -*-===//
+//===- SwitchCarrier.h - Carries parameters and gradients between graphs --===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What SWITCH instructions do on one rank. A start sends what goes to each other
-// rank as one message of rows, from where they lie, and receives others straight
-// into their place; what stays on the rank is copied, or added, at once. Until the
-// wait both ends leave these places alone: nothing reads values before it, and
-// what is sent changes only behind it.
+// Runs SWITCH instructions on one rank. A start sends all data for another rank
+// as one message of rows, in place. It receives messages directly into their
+// place. Data that stay on the rank are copied, or added, at once. Until the
+// wait both ends leave these places alone. Nothing reads values before it, and
+// sent data change only after it.
 //
-// Gradients are added as they come, unless home computes before it waits for them:
-// its backwards add to the same places. Then they come into memory of the switch
-// (StepMemory.h), as does what is to be passed on, and are added by the wait.
+// Gradients are added as they arrive, unless home computes before it waits for
+// them: its backwards add to the same places. Then they arrive in memory of the
+// switch (StepMemory.h), and the wait adds them. Data that are passed on arrive
+// there too.
 //
-// Between two steps the same messages carry the state of a graph to the one that
-// replaces it (StateTensors.h).
+// Between two steps the same messages carry the state of a graph to the one
+// that replaces it (StateTensors.h).
 //
-// The host reaches the arena, as that of every device so far.
+// The host must reach the arena directly, as on all devices so far.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,49 +40,49 @@ public:
     SwitchTable::PhaseSwitches switches;
     GraphSeat *seat = nullptr;
     GraphSeat *before = nullptr; ///< of the phase before; null for the first
-    /// Places in the arena for what waits (PhasePlaces).
+    /// Places of transit buffers in the arena (PhasePlaces).
     int64_t valueTransit = 0, gradientTransit = 0;
     bool addsLate = false; ///< its gradients wait to be added
   };
-  /// For one step. `home` and the machine must outlive the carrier; a step that
-  /// fails aborts the transport before the carrier goes.
+  /// Makes a carrier for one step. `home` and the machine must outlive it. A
+  /// step that fails aborts the transport before the carrier is destroyed.
   SwitchCarrier(RankMachine &machine, GraphSeat &home,
                 std::vector<Phase> phases);
-  /// For `carryState`.
+  /// Makes a carrier for `carryState`.
   explicit SwitchCarrier(RankMachine &machine);
   SwitchCarrier(const SwitchCarrier &) = delete;
 
   Status start(const plan::Instruction &i);
   Status wait(const plan::Instruction &i);
 
-  /// Carries the state of one graph to another one, between two steps. All ranks call
-  /// it. A rank without a place in one of the graphs has no seat there (null). The
-  /// seats share no memory. What the rank passes on lies at `transit` in the arena.
-  /// Buckets with more than `bytesUnderWay` bytes together wait for earlier ones.
-  /// Returns when this rank's part is done.
+  /// Carries the state of one graph to another one, between two steps. All
+  /// ranks call it. A rank without a place in one of the graphs has no seat
+  /// there (null). The seats share no memory. Data that the rank passes on are
+  /// at `transit` in the arena. Buckets with more than `bytesUnderWay` bytes
+  /// together wait for earlier ones. Returns when this rank's part is done.
   Status carryState(const GraphSwitch &state, GraphSeat *before,
                     GraphSeat *behind, int64_t transit, int64_t bytesUnderWay);
 
-  /// The name of a phase's strategy, as its graph has it.
+  /// Returns the name of a phase's strategy, as in its graph.
   const char *strategyOf(int phase) const {
     return phases_[phase].seat->graph().strategy().name.c_str();
   }
 
-  /// Bytes that were handed over for other ranks so far, by rank.
+  /// Returns the bytes that were sent to other ranks so far, by rank.
   const std::vector<SwitchedBytes> &sent() const { return sent_; }
-  /// Places of the arena into which other ranks may be writing.
+  /// Returns the places of the arena that other ranks may be writing.
   std::vector<Strip> arriving() const;
 
 private:
-  /// All that goes from one rank to another in a bucket and is treated alike.
+  /// All data of a bucket from one rank to another that are treated alike.
   struct Message {
     std::vector<Strip> strips;
     Ticket ticket = Ticket();
-    /// Where it waits to be added to `strips`; null: it does not.
+    /// Memory from which it is added to `strips` later; null: it is not.
     char *late = nullptr;
   };
-  /// (from, to, added to what is there). In this order all ranks start them, so
-  /// that the first one that is not done has both its ends there.
+  /// (from, to, added to the target). All ranks start messages in this order.
+  /// So the first one that is not done has both its ends started.
   using MessageKey = std::tuple<int, int, bool>;
   struct Passing {
     int tensor;
@@ -89,7 +90,7 @@ private:
     int64_t element;
     char *data;
 
-    /// Where a part of the box lies.
+    /// Returns the rows of a part of the box.
     Strip rowsOf(const Box &part) const;
   };
   struct Bucket {
@@ -104,7 +105,7 @@ private:
     bool isLate = false;         ///< gradients are added by the wait
     int32_t element = kReplaces; ///< in which they are added
     GraphSeat *target = nullptr;
-    /// Where what it sends lies: the first that has it.
+    /// Seats from which it sends: the first one that has the data.
     std::vector<GraphSeat *> sources;
   };
   /// (gradients, phase, bucket).
@@ -117,8 +118,8 @@ private:
                            const SwitchTransfer &transfer) const;
   StatusOr<Strip> targetOf(const Way &way, int number, Bucket &bucket,
                            const SwitchTransfer &transfer);
-  /// To another place of this rank, of as many bytes in as many rows, in the order
-  /// of the stream.
+  /// Copies or adds rows to another place of this rank, with equally many bytes
+  /// in equally many rows, in the order of the stream.
   Status place(int32_t addedAs, const Strip &source, const Strip &target);
   Status startMessage(const Way &way, const MessageKey &key, Message &message);
 

@@ -1,4 +1,4 @@
-//===- DeviceClock.h - Times of work on a device that runs late -*- C++ -*-===//
+//===- DeviceClock.h - Times the work of a device that runs late ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -15,21 +15,22 @@
 
 namespace dyna {
 
-/// Moves slices of a trace to the times at which the device did their work. At first
-/// a slice has the time at which the host gave the work. A device that runs late gets
-/// a mark behind each slice in its stream. When a step is done, a slice lasts from the
-/// mark before to its own.
+/// Moves slices of a trace to the times at which the device did their work. At
+/// first a slice has the time at which the host gave the work. A device that
+/// runs late gets a mark after each slice in its stream. When a step is done, a
+/// slice lasts from the mark before it to its own.
 class DeviceClock {
 public:
   DeviceClock(Device &device, Stream &stream)
       : device_(device), stream_(stream) {}
 
-  /// A step begins, behind those that are not read. If there is none, the device
-  /// has nothing to do: its clock and the recorder's say the same.
+  /// Starts a step, after those that are not read. If there are none, the
+  /// device is idle. Then its clock and the recorder's clock are set to the
+  /// same time.
   Status start(const TraceRecorder &recorder);
   /// Marks the end of slice number `slice`, which is the work since the last mark.
   Status mark(size_t slice);
-  /// All marks of the first step are done: moves their slices.
+  /// Moves the slices of the first step. All its marks are done.
   Status read(TraceRecorder &recorder);
 
 private:
@@ -38,17 +39,17 @@ private:
     size_t slice = 0;
   };
   struct Step {
-    std::optional<double> begin; ///< in the recorder's seconds, where known
-    std::vector<Mark> marks;     ///< its start, then slices
+    std::optional<double> begin; ///< in the recorder's seconds, if known
+    std::vector<Mark> marks;     ///< that of its start, then those of slices
   };
-  /// One more of the last step.
+  /// Records one more mark of the last step.
   Status record(size_t slice);
 
   Device &device_;
   Stream &stream_;
   std::deque<Step> steps_; ///< not read yet
-  Step before_;            ///< the last one read: its start alone
-  double end_ = 0; ///< of the last slice that was moved: slices do not overlap
+  Step before_;            ///< the last step that was read: its start alone
+  double end_ = 0; ///< end of the last moved slice: slices do not overlap
 };
 
 } // namespace dyna

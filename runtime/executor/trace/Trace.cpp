@@ -1,4 +1,4 @@
-//===- Trace.cpp - What ran when ------------------------------------------===//
+//===- Trace.cpp - Records what ran when ----------------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -75,7 +75,7 @@ void TraceRecorder::write(TraceWriter &writer, int rank) const {
   writer.nameTrack(rank, TRACK_PHASE, "phases");
 }
 
-/// What is left of a slice of one instruction that stands for several.
+/// Clears the fields of one instruction in a slice that stands for several.
 static void forgetInstruction(TraceSlice &slice) {
   slice.layer = slice.microBatch = slice.bucket = -1;
   slice.tokens = {};

@@ -1,12 +1,13 @@
-//===- Trace.h - What ran when ----------------------------------*- C++ -*-===//
+//===- Trace.h - Records what ran when --------------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Slices for ui.perfetto.dev (Chrome's JSON trace format): one per instruction,
-// with layer, micro-batch, bytes and flops. Exchanges inside a layer function,
-// and progress that its kernels let others make, are slices of category
-// "exchange" within the instruction's: what is left of it, it computed. Arrows
-// lead from where a message starts to be sent to the wait that has received it.
+// Records slices for ui.perfetto.dev (Chrome's JSON trace format). Each
+// instruction has one, with layer, micro-batch, bytes and flops. Exchanges
+// inside a layer function, and progress of other exchanges that its kernels
+// make, are inner slices of category "exchange". The rest of the instruction's
+// slice is computation. Arrows lead from the start of a send to the wait that
+// has received the message.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +25,7 @@
 
 namespace dyna {
 
-/// What a rank's tracks show.
+/// Tracks of a rank.
 enum TraceTrack {
   TRACK_INSTRUCTIONS = 0,
   TRACK_VALUE_SWITCH, ///< from the first start to the last wait
@@ -46,8 +47,8 @@ struct TraceSlice {
   /// Times that the graphs were replaced before.
   int64_t version = 0;
   int track = 0; ///< TraceTrack
-  /// Since the recorder was made. A slice that follows another without a pause
-  /// begins at that one's end exactly.
+  /// Seconds since the recorder was made. A slice that follows another without
+  /// a pause begins exactly at the end of that one.
   double beginSeconds = 0, endSeconds = 0;
   /// Seconds in which the rank's own thread had a core; -1: unknown.
   double coreSeconds = -1;
@@ -55,7 +56,7 @@ struct TraceSlice {
   int64_t sentBytes = 0; ///< of messages, as the transport counts them
   double flops = 0;
   bool isInner = false; ///< within the slice before it
-  /// Of the message that it starts to send, or has received; 0: none.
+  /// Number of the message that it starts to send, or has received; 0: none.
   uint64_t arrow = 0;
   bool startsArrow = false;
 
@@ -66,23 +67,24 @@ class TraceRecorder {
 public:
   /// Records at most `limit` slices, so that a forgotten flag fills no memory.
   explicit TraceRecorder(size_t limit = 1000000);
-  /// One that counts from the same moment.
+  /// Makes a recorder that counts time from the same moment.
   TraceRecorder(size_t limit, const TraceRecorder &other)
       : most_(limit), limit_(limit), start_(other.start_) {}
 
   double now() const;
-  /// The same for a moment of the clock.
+  /// Returns the seconds for a moment of the clock.
   double at(std::chrono::steady_clock::time_point moment) const;
-  /// Keeps the name of the strategy, which may go with its graph.
+  /// Adds a slice. Copies the name of the strategy, which may be destroyed with
+  /// its graph.
   void add(const TraceSlice &slice);
-  /// A slice that is already there was at another time; the thread's own time says
-  /// nothing of it then.
+  /// Moves a slice to another time. The thread's core time is then unknown for
+  /// it.
   void move(size_t slice, double beginSeconds, double endSeconds);
-  /// Draws every switch and phase of the step whose slices are [first, end): those
-  /// of a switch's instructions carry its track until then. Also when no more slices
-  /// are recorded.
+  /// Draws every switch and phase of the step whose slices are [first, end).
+  /// Until then slices of a switch carry its track. Draws them even if no more
+  /// slices are recorded.
   void addPhases(size_t first, size_t end);
-  /// Records no more, until it is opened again.
+  /// Stops recording until it is opened again.
   void close() { limit_ = slices_.size(); }
   void open() { limit_ = most_; }
   bool isFull() const { return slices_.size() >= limit_; }
@@ -91,8 +93,8 @@ public:
   /// Forgets all slices.
   void clear() { slices_.clear(); }
 
-  /// The whole trace as JSON text: that of rank 0 alone, or of several ranks,
-  /// each a track of its own, behind what `writer` has.
+  /// Returns the whole trace as JSON text: that of rank 0 alone, or of several
+  /// ranks with a track each. It follows the contents of `writer`.
   std::string toJson() const;
   static std::string toJson(const std::vector<const TraceRecorder *> &ranks,
                             int firstRank = 0, TraceWriter writer = {});

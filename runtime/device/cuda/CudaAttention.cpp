@@ -2,13 +2,14 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Chooses kernels (kernels/attention) and how many blocks they have, which
-// depends on rows and heads alone: segments lie on the device. bf16 is for a plan of
-// cuDNN's where the device has one (AttentionPlans.h).
+// Chooses kernels (kernels/attention) and their number of blocks. It depends on
+// rows and heads alone, because segments are on the device. bf16 uses a plan of
+// cuDNN if the device has one (AttentionPlans.h).
 //
-// Keys of slices are rows of a store, which are numbered behind those of the
-// micro-batch. Two kernels more bring the slices' own rows to the store before attention,
-// and their gradients back. A micro-batch of whole samples has neither.
+// Keys of slices are rows of a store, which are numbered after those of the
+// micro-batch. Two more kernels copy the slices' own rows to the store before
+// attention, and their gradients back. A micro-batch of whole samples needs
+// neither.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- CudaDevice.cpp - A GPU of NVIDIA as a device -------------*- C++ -*-===//
+//===- CudaDevice.cpp - Makes a GPU of NVIDIA a device --------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,18 +1,19 @@
-//===- CudaDevice.h - A GPU of NVIDIA as a device ---------------*- C++ -*-===//
+//===- CudaDevice.h - Makes a GPU of NVIDIA a device ------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs what it is given later, on streams of the driver, which is opened when a
-// device is created. Nothing here waits but `wait` and `synchronize`, both until
-// a deadline, by asking more and more seldom; and what frees memory, a module or
-// a stream, which waits for all work of the device (`idleSeconds` at most): take
-// and free outside of steps.
+// Work runs later, on streams of the driver, which is opened when a device is
+// created. `wait` and `synchronize` wait until a deadline, by polling less and
+// less often. Other functions do not wait, with one exception. To free memory,
+// a module or a stream waits for all work of the device (`idleSeconds` at
+// most). So allocate and free outside of steps.
 //
-// A failure of work (a kernel that accesses what it may not, a deadline that
-// passes) ends the use of the device: that call and all later ones return it,
-// with the device, the call, the error's name and meaning and the last kernel of
-// the stream in one line, and nothing blocks. A call that is refused for what it
-// was given (too much memory, a range outside of a buffer) ends nothing.
+// A failure of work ends the use of the device. Examples are an illegal access
+// by a kernel, and a deadline that passes. That call and all later ones return
+// the failure, and nothing blocks. Its one line has the device, the call, the
+// error's name and meaning, and the last kernel of the stream. A call that is
+// refused for its arguments (too much memory, a range outside of a buffer) ends
+// nothing.
 //
 // Buffers, streams, events and modules may outlive the device.
 //
@@ -34,45 +35,45 @@
 namespace dyna {
 
 struct CudaOptions {
-  int ordinal = 0; ///< which device, as the driver counts them
+  int ordinal = 0; ///< number of the device, as the driver counts
   int threads = 0; ///< of the host's team; 0: all available cores
-  /// How long freeing waits for work before the device is given up.
+  /// Seconds that freeing waits for work before the device counts as lost.
   double idleSeconds = 30;
   cuda::ProductOptions products = {};
   cuda::AttentionOptions attention = {};
 };
 
-/// Streams that every device has: copies and messages run beside kernels.
+/// Streams of every device. Copies and messages run beside kernels.
 enum class CudaStreamRole { Compute, Upload, Send, Receive };
 inline constexpr int kCudaStreamRoles = 4;
 
 class CudaDevice final : public Device {
 public:
-  /// Fails in one line, with InvalidArgument: no driver, one that is too old, no
-  /// device or none of this number.
+  /// Creates a device. Fails with InvalidArgument, in one line, if there is no
+  /// driver, it is too old, or there is no device of this number.
   static StatusOr<std::unique_ptr<CudaDevice>>
   create(const CudaOptions &options);
   ~CudaDevice() override;
 
-  /// The device of a context, which `bind` put there.
+  /// Returns the device of a context, which `bind` put there.
   static CudaDevice &of(const dyna_context &context) {
     return *reinterpret_cast<Bound *>(context.device)->device;
   }
 
   std::string describe() const override;
-  /// The workspaces of products and of attention.
+  /// Returns the bytes of the workspaces of products and of attention.
   int64_t scratchBytes() const override {
     return products_->scratchBytes() + attention_->scratchBytes();
   }
   Team &team() override { return *team_; }
-  /// 10 major + minor of its compute capability.
+  /// Returns the compute capability as 10 major + minor.
   int capability() const { return context_->capability(); }
 
   StatusOr<std::unique_ptr<Buffer>> allocate(int64_t bytes) override;
   int64_t freeBytes() const override;
   StatusOr<std::unique_ptr<StagingMemory>> allocateHost(int64_t bytes) override;
   StatusOr<std::unique_ptr<Stream>> createStream() override;
-  /// An event of the driver's that was used before, if there is one.
+  /// Returns an event; reuses one of the driver's events if possible.
   StatusOr<std::unique_ptr<Event>> createEvent() override;
   Stream &stream(CudaStreamRole role) {
     return *streams_[static_cast<size_t>(role)];
@@ -99,38 +100,38 @@ public:
   StatusOr<double> secondsBetween(const Event &begin,
                                   const Event &end) override;
 
-  /// `context.stream` becomes the driver's handle.
+  /// Sets `context.stream` to the driver's handle.
   void bind(dyna_context &context, Stream &stream) override;
 
-  /// Loads the image that this device runs best. InvalidArgument when there is
-  /// none for its architecture.
+  /// Loads the image that this device runs best. Fails with InvalidArgument if
+  /// there is none for its architecture.
   StatusOr<std::unique_ptr<CudaModule>>
   load(const std::vector<CudaImage> &images) {
     return CudaModule::load(context_, images);
   }
-  /// Loads what a program brings, which stays where it is. A launch does so where
-  /// it was not done, but waits for the driver then.
+  /// Loads the code of a program, which must outlive the device. Otherwise the
+  /// first launch loads it, and waits for the driver.
   Status loadCode(const dyna_device_code &code);
-  /// Launches kernel number `function` of `code`, in blocks of as many threads as
-  /// it says, as the launch below.
+  /// Launches kernel number `function` of `code`, like the launch below. Blocks
+  /// have as many threads as `code` gives.
   Status launch(cuda::StreamHandle stream, const dyna_device_code &code,
                 int64_t function, int64_t blocks, const void *arguments,
                 int64_t argumentBytes);
-  /// Runs `blocks` blocks of `threads` threads; no block is no work. The kernel's
-  /// one parameter, a struct by value, is copied from `arguments` before this
-  /// returns. `stream` is a handle of a stream of this device.
+  /// Runs `blocks` blocks of `threads` threads; 0 blocks do nothing. The
+  /// kernel's one parameter, a struct by value, is copied from `arguments`
+  /// before this returns. `stream` is a handle of a stream of this device.
   Status launch(cuda::StreamHandle stream, const CudaKernel &kernel,
                 int64_t blocks, int threads, int64_t sharedBytes,
                 const void *arguments, int64_t argumentBytes);
 
-  /// Zeros for memory of this device. `stream` is a handle as above.
+  /// Zeroes memory of this device. `stream` is a handle as above.
   Status clear(cuda::StreamHandle stream, void *data, int64_t bytes);
 
   cuda::Products &products() { return *products_; }
   cuda::AttentionPlans &attention() { return *attention_; }
 
-  /// Where a kernel says which index it refuses; the failure of this device is
-  /// told in those words then.
+  /// Returns the place in which a kernel stores a refused index. The failure of
+  /// the device then names it.
   gpu::BadRow *badRow() const {
     return static_cast<gpu::BadRow *>(badRow_->data());
   }
@@ -138,7 +139,7 @@ public:
 private:
   CudaDevice();
 
-  /// What `dyna_context::device` points to.
+  /// Object that `dyna_context::device` points to.
   struct Bound {
     dyna_device head;
     CudaDevice *device;

@@ -1,10 +1,10 @@
-//===- CudaKernels.h - The kernels of CUDA devices --------------*- C++ -*-===//
+//===- CudaKernels.h - Declares the kernels of CUDA devices -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What runtime/abi/Kernels.h says of the functions there: these do it. Their
-// context is bound to a CudaDevice (CudaDevice::of); they give it work and wait
-// for nothing.
+// Implements the functions that runtime/abi/Kernels.h describes. Their context
+// is bound to a CudaDevice (CudaDevice::of). They give it work and wait for
+// nothing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,12 +18,12 @@
 
 namespace dyna {
 
-/// Those that there are; null: a call is refused by its name.
+/// Returns the available functions; a null one is refused by its name.
 const dyna_kernels &cudaKernels();
 
 namespace cuda {
 
-/// The status of a call; its message goes into the context.
+/// Returns the status of a call, and copies its message into the context.
 dyna_status give(dyna_context *context, const Status &status);
 
 dyna_status launchKernel(dyna_context *context, const dyna_device_code *code,
@@ -47,7 +47,8 @@ dyna_status noteLosses(dyna_context *context, const double *losses,
                        int64_t count, double *squaredNorm);
 dyna_status clipNorm(dyna_context *context, const dyna_clip *p);
 dyna_status placeRows(dyna_context *context, const dyna_place *p);
-/// What a check left for the host, as a failure; OK: nothing.
+/// Returns the failure that a check has stored for the host; OK if there is
+/// none.
 Status explainBadRow(const gpu::BadRow &bad);
 
 } // namespace cuda

@@ -1,4 +1,4 @@
-//===- HandKernels.h - Launches of kernels written by hand ------*- C++ -*-===//
+//===- HandKernels.h - Launches hand-written kernels ------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

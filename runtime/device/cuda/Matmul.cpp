@@ -15,7 +15,7 @@ using gpu::Kernel;
 
 namespace {
 
-/// Whether rows of a matrix begin at multiples of so many bytes.
+/// Returns true if rows of a matrix begin at multiples of so many bytes.
 bool isAligned(const void *data, int64_t stride, int64_t element,
                int64_t bytes) {
   return reinterpret_cast<uint64_t>(data) % static_cast<uint64_t>(bytes) == 0 &&

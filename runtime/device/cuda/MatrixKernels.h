@@ -1,9 +1,9 @@
-//===- MatrixKernels.h - Products and the head on CUDA ----------*- C++ -*-===//
+//===- MatrixKernels.h - Declares products and the head on CUDA -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Functions of runtime/abi/Kernels.h, for contexts that are bound to a CudaDevice.
-// Matmul.cpp and Head.cpp have them.
+// Declares functions of runtime/abi/Kernels.h, for contexts that are bound to a
+// CudaDevice. Matmul.cpp and Head.cpp implement them.
 //
 //===----------------------------------------------------------------------===//
 

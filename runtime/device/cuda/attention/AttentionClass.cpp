@@ -1,4 +1,4 @@
-//===- AttentionClass.cpp - Attention that takes one plan -------*- C++ -*-===//
+//===- AttentionClass.cpp - Groups calls of attention that share a plan ---===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -69,7 +69,7 @@ std::string AttentionClass::text() const {
 }
 
 //===----------------------------------------------------------------------===//
-// What plans do
+// Limits of plans
 //===----------------------------------------------------------------------===//
 
 static const char *whyNotAligned(std::initializer_list<const void *> addresses,
@@ -85,9 +85,9 @@ static const char *whyNotAligned(std::initializer_list<const void *> addresses,
 
 const char *cuda::whyNotPlanned(const dyna_attention &p) {
   const dyna_segments &segments = *p.segments;
-  // Keys of several segments would have gradients that are added up, and rows of
-  // none gradients of 0; and with as many keys as queries all definitions of a
-  // causal mask are one.
+  // If segments shared keys, their gradients would have to be summed, and rows
+  // without segment would need gradients of 0. With as many keys as queries,
+  // all definitions of a causal mask agree.
   if (!segments.keys_are_queries || segments.tq != segments.tkv)
     return "keys are not those of the queries' own rows";
   if (!arePlannedHeads(p.head_dim))

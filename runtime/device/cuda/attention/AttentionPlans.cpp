@@ -1,4 +1,4 @@
-//===- AttentionPlans.cpp - Attention of a CUDA device by cuDNN -*- C++ -*-===//
+//===- AttentionPlans.cpp - Runs attention of a CUDA device by cuDNN ------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,9 +1,9 @@
-//===- AttentionPlans.h - Attention of a CUDA device by cuDNN ---*- C++ -*-===//
+//===- AttentionPlans.h - Runs attention of a CUDA device by cuDNN --------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Which calls of attention in bf16 cuDNN does, and by what plan; the others are for
-// kernels of our own, which leave the same results behind, so that a gradient may
+// Chooses which calls of bf16 attention cuDNN runs, and with which plan. Our
+// own kernels run the others. Both leave the same results, so a gradient may
 // follow a forward call of the other kind (CudaAttention.cpp).
 //
 //===----------------------------------------------------------------------===//
@@ -21,21 +21,24 @@
 namespace dyna::cuda {
 
 struct AttentionOptions {
-  /// cuDNN, if there is one and the device is of compute capability 9.0 or newer.
+  /// Use cuDNN, if it is found and the device has compute capability 9.0 or
+  /// newer.
   bool useLibrary = false;
-  /// Gradients are added up in the same order each time. The workspace of that
-  /// grows with the square of the longest segment: 2 bytes for each pair of its
+  /// Add gradients in the same order each time. The workspace for this grows
+  /// with the square of the longest segment: 2 bytes for each pair of its
   /// tokens, head and segment.
   bool isOrdered = true;
-  /// Taken when the device is made; a plan that needs more is not used.
+  /// Bytes that are allocated when the device is made. A plan that needs more
+  /// is not used.
   int64_t workspaceBytes = int64_t(1) << 30;
-  int mostPlans = 64; ///< at a time; each keeps its kernels loaded
+  int mostPlans =
+      64; ///< largest number of plans; each keeps its kernels loaded
 };
 
 class AttentionPlans {
 public:
-  /// Opens the library and takes its workspace, where that is wanted. No library is
-  /// no failure.
+  /// Opens the library and allocates its workspace, if it is to be used. A
+  /// missing library is no failure.
   static StatusOr<std::unique_ptr<AttentionPlans>>
   create(std::shared_ptr<PrimaryContext> context,
          const AttentionOptions &options);
@@ -43,31 +46,34 @@ public:
   AttentionPlans &operator=(const AttentionPlans &) = delete;
   ~AttentionPlans();
 
-  /// "attention by cuDNN 9.19.0, plans of 3 classes", or why by own kernels.
+  /// Describes the library: "attention by cuDNN 9.19.0, plans of 3 classes", or
+  /// why our own kernels are used.
   std::string describe() const;
-  /// Why the library is not used; empty: it is.
+  /// Returns why the library is not used; empty if it is.
   const std::string &whyNot() const { return whyNot_; }
   int64_t scratchBytes() const { return workspaceBytes_; }
 
-  /// What a call takes besides its operands.
+  /// Arguments of a call besides its operands.
   struct Call {
     const AttentionClass *shape = nullptr;
-    CudnnPlan *plan = nullptr; ///< null: the call is for kernels of our own
+    CudnnPlan *plan = nullptr; ///< null: our own kernels run the call
     gpu::AttentionTablesArguments tables = {}; ///< to be filled before it runs
-    void *sums = nullptr;      ///< where those go that nobody wants
+    void *sums = nullptr; ///< memory for sums that the caller does not want
     void *workspace = nullptr; ///< of the plan
   };
-  /// A plan that was made before is at hand at once; the first call of a class makes
-  /// it, which takes seconds. What an earlier call of another stream does with the
-  /// workspace is waited for, by the stream. Valid until the next one.
+  /// Prepares a call. The first call of a class makes its plan, which takes
+  /// seconds; later calls reuse it. If an earlier call on another stream uses
+  /// the workspace, the stream waits for it. The result is valid until the next
+  /// `prepare`.
   StatusOr<Call> prepare(const dyna_attention &p, StreamHandle stream);
   StatusOr<Call> prepare(const dyna_attention_grad &p, StreamHandle stream);
-  /// Gives the call to the stream, behind the kernel that fills its tables.
+  /// Gives the call to the stream, after the kernel that fills its tables.
   Status run(const Call &call, AttentionTensors tensors, StreamHandle stream);
 
-  /// How many calls were given to the device so far.
+  /// Returns the number of calls given to the device so far.
   int64_t calls() const { return calls_; }
-  /// The device as cuDNN describes it, in JSON; InvalidArgument without the library.
+  /// Returns cuDNN's description of the device as JSON. Fails with
+  /// InvalidArgument without the library.
   StatusOr<std::string> properties() const;
 
 private:
@@ -81,13 +87,13 @@ private:
 
   struct Planned {
     std::unique_ptr<CudnnPlan> plan;
-    std::string whyNot; ///< there is none
+    std::string whyNot; ///< why there is no plan
   };
   StatusOr<Planned *> planOf(const AttentionClass &shape);
 
   std::shared_ptr<PrimaryContext> context_;
   AttentionOptions options_;
-  std::string whyNot_; ///< the library is not used
+  std::string whyNot_; ///< why the library is not used
   std::string version_;
   Address workspace_ = 0;
   int64_t workspaceBytes_ = 0; ///< none without the library
@@ -95,7 +101,7 @@ private:
   RecentlyUsed<AttentionClass, Planned> plans_;
   int64_t calls_ = 0;
   AttentionClass shape_;              ///< of the last call
-  StreamHandle lastStream_ = nullptr; ///< which used the workspace
+  StreamHandle lastStream_ = nullptr; ///< that last used the workspace
 };
 
 } // namespace dyna::cuda

@@ -1,4 +1,4 @@
-//===- Cudnn.cpp - cuDNN, opened at run time --------------------*- C++ -*-===//
+//===- Cudnn.cpp - Opens cuDNN at run time --------------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,10 +1,10 @@
-//===- Cudnn.h - cuDNN, opened at run time ----------------------*- C++ -*-===//
+//===- Cudnn.h - Opens cuDNN at run time ------------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The library is looked for as Library.h says; no binary is linked to it. Its
-// graphs are made by NVIDIA's frontend, headers alone, which one source includes
-// (CudnnPlan.cpp). Where it is compiled without them, opening fails.
+// Library.h describes how the library is found; no binary is linked to it.
+// NVIDIA's frontend makes its graphs. It has headers alone, which one source
+// includes (CudnnPlan.cpp). If Dyna was compiled without them, opening fails.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,39 +19,41 @@
 
 namespace dyna::cuda {
 
-/// Oldest version of the library that is taken, 10000 major + 100 minor + patch: the
-/// first that describes devices.
+/// Oldest supported version of the library, as 10000 major + 100 minor + patch.
+/// It is the first that describes devices.
 inline constexpr int64_t kOldestCudnn = 90800;
 
 struct Cudnn {
   Library library;
-  int64_t version; ///< as kOldestCudnn is written
+  int64_t version; ///< in the form of kOldestCudnn
 
-  /// Opens the library. Fails with InvalidArgument in one line: compiled without
-  /// the frontend, no library, or one that is too old. The frontend knows one
-  /// library per process: once one was opened, that is what comes.
+  /// Opens the library. Fails with InvalidArgument, in one line, without the
+  /// frontend or the library, or if the library is too old. The frontend
+  /// supports one library per process: after the first call, that one is
+  /// returned.
   static StatusOr<Cudnn> open();
 
   std::string versionText() const; ///< "9.19.0"
 };
 
-/// A device as cuDNN sees it, for which plans are made.
+/// cuDNN's description of a device, for which plans are made.
 class CudnnDevice {
 public:
-  /// Of the calling thread's current device, of the given capability. Plans that are
-  /// made for it can run.
+  /// Describes the calling thread's current device, of the given capability.
+  /// Plans that are made for it can run.
   static StatusOr<std::unique_ptr<CudnnDevice>> create(const Cudnn &cudnn,
                                                        int capability);
-  /// Of a device that is not here: `properties` is what `properties` of it gave.
-  /// No device and no driver is asked until plans are made.
+  /// Describes a device that is not present; `properties` is the result of
+  /// `properties` on it. Needs no device and no driver until plans are made.
   static StatusOr<std::unique_ptr<CudnnDevice>>
   createFrom(const Cudnn &cudnn, const std::string &properties, int capability);
   CudnnDevice(const CudnnDevice &) = delete;
   CudnnDevice &operator=(const CudnnDevice &) = delete;
-  /// The device is current, and has no work of cuDNN's any more.
+  /// Destroys the description. The device must be current, and have no work of
+  /// cuDNN.
   ~CudnnDevice();
 
-  /// JSON.
+  /// Returns the description as JSON.
   StatusOr<std::string> properties() const;
 
   struct State; ///< of CudnnPlan.cpp

@@ -1,11 +1,12 @@
-//===- CudnnPlan.cpp - Attention of one class by cuDNN ----------*- C++ -*-===//
+//===- CudnnPlan.cpp - Runs attention of one class by cuDNN ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The one source that includes NVIDIA's frontend, which throws: nothing here lets
-// that through. It is told to load libraries when it runs, and is given our own
-// functions for that: of cuDNN it gets what Cudnn.h opened, and of CUDA's runtime,
-// which it wants for what our graphs do not have, nothing.
+// The only source that includes NVIDIA's frontend, which throws; no exception
+// leaves this file. The frontend is configured to load libraries at run time,
+// and uses our own functions for that. For cuDNN they return the library that
+// Cudnn.h opened. They return nothing for CUDA's runtime, which our graphs do
+// not need.
 //
 //===----------------------------------------------------------------------===//
 

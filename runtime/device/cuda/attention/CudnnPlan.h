@@ -1,4 +1,4 @@
-//===- CudnnPlan.h - Attention of one class by cuDNN ------------*- C++ -*-===//
+//===- CudnnPlan.h - Runs attention of one class by cuDNN -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -11,8 +11,8 @@
 
 namespace dyna::cuda {
 
-/// What a plan reads and writes on the device, as dyna_attention and
-/// dyna_attention_grad say; the last four are null without gradients.
+/// Operands of a plan on the device, as in dyna_attention and
+/// dyna_attention_grad. The last four are null without gradients.
 struct AttentionTensors {
   const void *q, *k, *v;
   void *out, *lse;
@@ -22,7 +22,7 @@ struct AttentionTensors {
   void *dq, *dk, *dv;
 };
 
-/// By which cuDNN knows the tensors of a plan: tables follow the last one.
+/// Numbers of the tensors of a plan in cuDNN. Tables follow the last one.
 enum CudnnTensor : int64_t {
   kCudnnQ = 1,
   kCudnnK,
@@ -39,23 +39,23 @@ enum CudnnTensor : int64_t {
 
 class CudnnPlan {
 public:
-  /// Describes the class to cuDNN, which chooses an engine and compiles its kernels:
-  /// a second or several, without waiting for the device. InvalidArgument, with
-  /// cuDNN's reason, where it has no plan.
+  /// Makes a plan. cuDNN chooses an engine and compiles its kernels. This takes
+  /// one or more seconds and does not wait for the device. Fails with
+  /// InvalidArgument, and cuDNN's reason, if it has no plan.
   static StatusOr<std::unique_ptr<CudnnPlan>> make(const CudnnDevice &device,
                                                    const AttentionClass &shape);
   CudnnPlan(const CudnnPlan &) = delete;
   CudnnPlan &operator=(const CudnnPlan &) = delete;
-  /// Unloads kernels: none of them runs any more.
+  /// Unloads the kernels, none of which may still run.
   ~CudnnPlan();
 
-  /// Bytes of device memory, aligned to 256, that it works in.
+  /// Returns the bytes of its workspace in device memory, aligned to 256.
   int64_t workspaceBytes() const { return workspaceBytes_; }
-  /// Of the engine, with what was chosen of it: "eng6_k24=26".
+  /// Returns the name of the engine with its settings: "eng6_k24=26".
   const std::string &engine() const { return engine_; }
 
-  /// Gives the work to a stream of the device that the plan was made for, which is
-  /// current. DeviceError with cuDNN's reason.
+  /// Gives the work to a stream. The plan's device must be current. Fails with
+  /// DeviceError and cuDNN's reason.
   Status run(const CudnnDevice &device, const AttentionTensors &tensors,
              void *workspace, StreamHandle stream);
 

@@ -1,4 +1,4 @@
-//===- CudaCode.cpp - The kernels that a program brings ---------*- C++ -*-===//
+//===- CudaCode.cpp - Loads the kernels of a program ----------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

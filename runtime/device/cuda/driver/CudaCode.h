@@ -1,4 +1,4 @@
-//===- CudaCode.h - The kernels that a program brings -----------*- C++ -*-===//
+//===- CudaCode.h - Loads the kernels of a program --------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -14,27 +14,27 @@
 
 namespace dyna {
 
-/// A dyna_device_code on one device: the image that suits it, with its kernels
-/// found by their names once, so that launches go by number.
+/// A dyna_device_code on one device: the image for this device, with its
+/// kernels looked up by name once, so that launches use numbers.
 class CudaCode {
 public:
-  /// `code` stays where it is. InvalidArgument when it has no image for the
-  /// device, or none of its kernels there.
+  /// Loads `code`, which must outlive the result. Fails with InvalidArgument if
+  /// it has no image for the device, or if a kernel is missing there.
   static StatusOr<std::unique_ptr<CudaCode>>
   load(const std::shared_ptr<cuda::PrimaryContext> &context,
        const dyna_device_code &code);
 
-  /// InvalidArgument, with the numbers, when there is no kernel of this number or
-  /// it takes another number of bytes.
+  /// Fails with InvalidArgument, and the numbers, if there is no kernel of this
+  /// number or it has another number of argument bytes.
   Status check(int64_t function, int64_t argumentBytes) const;
   const CudaKernel &kernel(int64_t function) const {
     return kernels_[static_cast<size_t>(function)];
   }
-  /// Threads of a block of the kernel.
+  /// Returns the threads of a block of the kernel.
   int threads(int64_t function) const {
     return code_.functions[function].block;
   }
-  /// Bytes of shared memory that a launch gives a block.
+  /// Returns the bytes of shared memory that a launch gives a block.
   int64_t sharedBytes(int64_t function) const {
     return code_.functions[function].shared_bytes;
   }
@@ -47,7 +47,7 @@ private:
   std::vector<CudaKernel> kernels_;
 };
 
-/// "sm_80, sm_90, PTX of sm_80"; "emulated"; "none".
+/// Describes the images: "sm_80, sm_90, PTX of sm_80"; "emulated"; "none".
 std::string describeImages(const dyna_device_code &code);
 
 } // namespace dyna

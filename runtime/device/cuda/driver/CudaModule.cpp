@@ -1,4 +1,4 @@
-//===- CudaModule.cpp - Code of a CUDA device -------------------*- C++ -*-===//
+//===- CudaModule.cpp - Loads code of a CUDA device -----------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,8 @@ static std::string nameOf(const CudaImage &image) {
   return formatText("%s_%d", image.isPtx ? "compute" : "sm", image.capability);
 }
 
-/// What to compile for, that a device of `capability` runs it.
+/// Returns advice on what to compile for, so that a device of `capability` runs
+/// it.
 static std::string adviceFor(int capability) {
   if (capability == 0)
     return "the stand-in runs what is compiled with --arch=emulated";

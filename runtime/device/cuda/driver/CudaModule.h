@@ -1,4 +1,4 @@
-//===- CudaModule.h - Code of a CUDA device ---------------------*- C++ -*-===//
+//===- CudaModule.h - Loads code of a CUDA device ---------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -13,12 +13,13 @@
 
 namespace dyna {
 
-/// One translation of the same kernels. The bytes must stay while it is loaded.
+/// One translation of a set of kernels. The bytes must outlive the loaded
+/// module.
 struct CudaImage {
-  int capability; ///< of the device it is for, 10 major + minor: 90 for sm_90
-  /// Text, 0-terminated, which the driver compiles for its device when it is
-  /// loaded, for `capability` or any later; else machine code (a cubin), which
-  /// runs on devices of the same major and no lower minor capability.
+  int capability; ///< of its device, 10 major + minor: 90 for sm_90.
+  /// True for PTX: 0-terminated text that the driver compiles at load time, for
+  /// `capability` or any later one. Otherwise machine code (a cubin). It runs
+  /// on devices of the same major and no lower minor capability.
   bool isPtx;
   const void *data;
 };
@@ -29,17 +30,17 @@ struct CudaKernel {
   const char *name = "";
 };
 
-/// Kernels of one device. May outlive the device; must live until work with its
-/// kernels is done, which its destruction waits for.
+/// Kernels of one device. They may outlive the device. Destruction waits until
+/// work with the kernels is done.
 class CudaModule {
 public:
   ~CudaModule();
   CudaModule(const CudaModule &) = delete;
   CudaModule &operator=(const CudaModule &) = delete;
 
-  /// InvalidArgument when the module has no kernel of that name. A kernel that
-  /// wants more shared memory than every device has (48 KiB) says how many
-  /// `sharedBytes` its launches give at most.
+  /// Finds a kernel. Fails with InvalidArgument if the module has none of that
+  /// name. `sharedBytes` is the largest shared memory of its launches, if that
+  /// is more than every device has (48 KiB).
   StatusOr<CudaKernel> kernel(const std::string &name, int64_t sharedBytes = 0);
 
 private:
@@ -55,8 +56,8 @@ private:
   cuda::Module module_;
 };
 
-/// The image of `images` that a device of `capability` runs best: the machine
-/// code closest to it, else PTX; null when there is none.
+/// Returns the image that a device of `capability` runs best: the closest
+/// machine code, else PTX; null if there is none.
 const CudaImage *chooseImage(const std::vector<CudaImage> &images,
                              int capability);
 

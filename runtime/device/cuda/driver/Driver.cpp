@@ -1,4 +1,4 @@
-//===- Driver.cpp - CUDA's driver, opened at run time -----------*- C++ -*-===//
+//===- Driver.cpp - Opens CUDA's driver at run time -----------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

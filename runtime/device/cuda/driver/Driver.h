@@ -1,9 +1,9 @@
-//===- Driver.h - CUDA's driver, opened at run time -------------*- C++ -*-===//
+//===- Driver.h - Opens CUDA's driver at run time ---------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A table of the functions of DriverApi.h. The library is looked for as Library.h
-// says; no binary is linked to it.
+// Has a table of the functions of DriverApi.h. Library.h describes how the
+// library is found; no binary is linked to it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,12 +17,12 @@
 
 namespace dyna::cuda {
 
-/// Oldest version of the driver's interface that is taken, 1000 major + 10 minor:
-/// the first whose drivers load cubins of every minor version of their own major
-/// one.
+/// Oldest supported version of the driver's interface, as 1000 major + 10
+/// minor. It is the first whose drivers load cubins of every minor version of
+/// their own major one.
 inline constexpr int kOldestDriver = 12000;
 
-/// "12.4" of 12040.
+/// Formats a version: "12.4" for 12040.
 std::string versionText(int version);
 
 struct Driver {
@@ -36,16 +36,17 @@ struct Driver {
   std::string path; ///< of its library
   int devices = 0;  ///< that it knows, at least 1
 
-  /// Opens the driver's library, looks its functions up, initialises it. Fails
-  /// with InvalidArgument in one line: no library, one that is too old (with the
-  /// function that it lacks, its version and the one needed), no device.
+  /// Opens the driver's library, looks up its functions, and initialises it.
+  /// Fails with InvalidArgument, in one line, if there is no library, it is too
+  /// old, or there is no device. For an old library the message names the
+  /// missing function, the version and the one needed.
   static StatusOr<Driver> open();
 
-  /// OK, or a DeviceError that says what failed, with the error's name and
+  /// Returns OK, or a DeviceError with the call, the error's name and its
   /// meaning: "cuMemAlloc of 4 MiB: CUDA_ERROR_... (out of memory)".
   Status check(Result result, const std::string &what) const;
-  /// "CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)"; a number where
-  /// the driver knows none.
+  /// Describes a result: "CUDA_ERROR_NO_DEVICE (no CUDA-capable device is
+  /// detected)". It is a number if the driver does not know it.
   std::string describe(Result result) const;
 };
 

@@ -1,10 +1,10 @@
-//===- DriverApi.h - What of CUDA's driver is used --------------*- C++ -*-===//
+//===- DriverApi.h - Declares the used part of CUDA's driver ----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Types, numbers and functions of CUDA's driver interface as far as they are used,
-// declared here so that building needs no toolkit. DriverApiTest compares all of
-// it with cuda.h where that is installed.
+// Declares the used types, numbers and functions of CUDA's driver interface, so
+// that the build needs no toolkit. DriverApiTest compares all of it with cuda.h
+// if that is installed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -77,14 +77,14 @@ enum : uint32_t {
 /// Bytes of dynamic shared memory that every kernel may have.
 inline constexpr int64_t kSharedWithoutAsking = 48 << 10;
 
-/// What the list of `launchKernel`'s last argument consists of.
+/// Markers in the list that is `launchKernel`'s last argument.
 inline void *const kLaunchEnd = nullptr;
 inline void *const kLaunchBuffer = reinterpret_cast<void *>(1);
 inline void *const kLaunchBufferBytes = reinterpret_cast<void *>(2);
 
 // clang-format off
-/// X(member, function of the library, type), by their names in the library: where
-/// an interface has changed, that is the version that all drivers of CUDA 12 and
+/// X(member, function of the library, type), by their names in the library. If
+/// an interface has changed, it is the version that all drivers of CUDA 12 and
 /// 13 have.
 #define DYNA_CUDA_DRIVER_FUNCTIONS(X)                                          \
   X(init, cuInit, Result(unsigned))                                            \

@@ -1,4 +1,4 @@
-//===- Library.cpp - Libraries opened at run time ---------------*- C++ -*-===//
+//===- Library.cpp - Opens libraries at run time --------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

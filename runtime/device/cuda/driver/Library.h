@@ -1,9 +1,9 @@
-//===- Library.h - Libraries opened at run time -----------------*- C++ -*-===//
+//===- Library.h - Opens libraries at run time ------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The one place that opens shared libraries of CUDA: no binary is linked to
-// them, so that it starts, and says what it lacks, where there are none.
+// Opens all shared libraries of CUDA. No binary is linked to them, so it starts
+// without them, and then tells what is missing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,23 +17,26 @@
 
 namespace dyna::cuda {
 
-/// Folders, with ':' between them, in which libraries are looked for before the
-/// system's own.
+/// Environment variable with folders, separated by ':', that are searched for
+/// libraries before the system's own.
 inline constexpr const char *kLibraryPathVariable = "DYNA_CUDA_LIBRARY_PATH";
 
-/// An open library. It stays open until the process ends, since those of CUDA
-/// leave threads behind; objects may be copied freely.
+/// An open library. It stays open until the process ends, because those of CUDA
+/// leave threads behind. Objects may be copied freely.
 class Library {
 public:
-  /// Opens the first that is found of `names` ("libcuda.so.1", the preferred one
-  /// first), each in the folders of DYNA_CUDA_LIBRARY_PATH, then where the system
-  /// looks. Fails with InvalidArgument, naming where it looked; a file in one of
-  /// the folders that is there but cannot be opened fails with the reason.
+  /// Opens the first library of `names` that is found ("libcuda.so.1", the
+  /// preferred one first). Searches for each in the folders of
+  /// DYNA_CUDA_LIBRARY_PATH, then where the system looks. Fails with
+  /// InvalidArgument, and names the searched places. If a file in one of the
+  /// folders cannot be opened, it fails with the reason.
   static StatusOr<Library> open(const std::vector<std::string> &names);
 
-  /// The address of a function or variable; null when it has none of that name.
+  /// Returns the address of a function or variable; null if there is none of
+  /// that name.
   void *find(const char *symbol) const;
-  /// The file that was opened, or the name by which the system found it.
+  /// Returns the file that was opened, or the name by which the system found
+  /// it.
   const std::string &path() const { return path_; }
 
 private:

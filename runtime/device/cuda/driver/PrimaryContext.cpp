@@ -1,4 +1,4 @@
-//===- PrimaryContext.cpp - One device of CUDA's driver ---------*- C++ -*-===//
+//===- PrimaryContext.cpp - Shares one device of CUDA's driver ------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -80,7 +80,7 @@ Status PrimaryContext::enter() {
   return checkWork(driver_.setContext(context_), "taking it for a thread");
 }
 
-/// Whether a call was refused for its arguments, and nothing else has happened.
+/// Returns true if a call was only refused for its arguments.
 static bool isRefusal(Result result) {
   switch (result) {
   case kInvalidValue:
@@ -117,7 +117,8 @@ Status PrimaryContext::checkWork(Result result, std::string_view what,
   return end(formatText("%s: %s", what, driver_.describe(result)), kernel);
 }
 
-/// What was launched last is no culprit: others were on their way.
+/// Names the last launched kernel, which need not have failed: others were
+/// running too.
 static std::string lastLaunch(const char *kernel) {
   return kernel ? formatText("; the last kernel that was launched there is %s, "
                              "and one before it may have failed",

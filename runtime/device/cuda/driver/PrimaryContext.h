@@ -1,17 +1,17 @@
-//===- PrimaryContext.h - One device of CUDA's driver -----------*- C++ -*-===//
+//===- PrimaryContext.h - Shares one device of CUDA's driver ----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What the buffers, streams, events and modules of one device share, and hold on
-// to: the driver's context, reused events, the streams that there are, and the
-// failure after which the device is not used any more.
+// The buffers, streams, events and modules of one device share this object and
+// keep it alive. It holds the driver's context, reused events, the list of
+// streams, and the failure that ended the use of the device.
 //
-// A fault on a device ends the driver's context, and one that hangs blocks calls
-// which free anything. So after the first such failure the driver is not called
-// again: every function returns that failure, and what is left to be freed goes
-// with the process.
+// A fault on a device ends the driver's context. A device that hangs blocks
+// calls that free anything. So after the first such failure the driver is not
+// called again. Every function returns that failure, and remaining memory is
+// freed with the process.
 //
-// One thread at a time, which need not be the same one.
+// Used by one thread at a time, which need not always be the same one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +31,8 @@ namespace dyna::cuda {
 
 class PrimaryContext {
 public:
-  /// Of the device `ordinal`, from 0 as the driver counts. InvalidArgument when
-  /// there is no such device, or no driver.
+  /// Creates the context of the device `ordinal`, from 0 as the driver counts.
+  /// Fails with InvalidArgument if there is no such device, or no driver.
   static StatusOr<std::shared_ptr<PrimaryContext>> create(int ordinal,
                                                           double idleSeconds);
   PrimaryContext(const PrimaryContext &) = delete;
@@ -46,34 +46,37 @@ public:
   int64_t totalBytes() const { return totalBytes_; }
   int64_t maxSharedBytes() const { return maxSharedBytes_; } ///< of a block
 
-  /// Makes the driver's calls of this thread go to the device. The failure that
-  /// ended its use, if there was one.
+  /// Makes the driver's calls of this thread go to the device. Returns the
+  /// failure that ended its use, if any.
   Status enter();
-  /// Of a call with what the caller chose, which may be refused: device lives on.
+  /// Checks a call whose arguments the caller chose, so that it may be refused.
+  /// The device stays usable.
   Status check(Result result, std::string_view what);
-  /// Of a call that gives work or asks for it: a failure ends the device's use.
-  /// `kernel`, unless null, was launched last on the stream.
+  /// Checks a call that gives work or queries it. A failure ends the device's
+  /// use. `kernel`, unless null, was launched last on the stream.
   Status checkWork(Result result, std::string_view what,
                    const char *kernel = nullptr);
-  /// Of a library that gave work, or failed to: ends the device's use.
+  /// Ends the device's use after a failure of a library's work.
   Status end(std::string_view what, const char *kernel = nullptr);
 
-  /// `explain` is asked when work fails, and its own failure, unless it is OK,
-  /// stands in for the driver's: a kernel knows more than that it failed. Null:
-  /// nobody is asked.
+  /// Sets a function that is called when work fails. Its failure, unless it is
+  /// OK, replaces the driver's, because a kernel can give a better reason.
+  /// Null: none.
   void explainFailures(std::function<Status()> explain) {
     explain_ = std::move(explain);
   }
 
-  /// Asks until there is another answer than "not ready", more and more seldom.
-  /// A deadline that passes ends the device's use: DeadlineExceeded says `what`
-  /// was waited for.
+  /// Polls until the result is not "not ready", less and less often. A deadline
+  /// that passes ends the device's use, and DeadlineExceeded names `what` was
+  /// waited for.
   Status poll(const std::function<Result()> &query, Device::Deadline deadline,
               std::string_view what, const char *kernel);
-  /// Waits until no stream has work, `idleSeconds` at most; whether that is so.
+  /// Waits until no stream has work, for at most `idleSeconds`. Returns true if
+  /// that is so.
   bool awaitIdle();
 
-  /// Events are reused: most are needed for a moment.
+  /// Takes an event. Events are reused, because most are needed for a moment
+  /// only.
   StatusOr<EventHandle> takeEvent();
   void giveBack(EventHandle event) { events_.push_back(event); }
 
@@ -83,12 +86,13 @@ public:
   };
   StatusOr<StreamHandle> createStream();
   void destroyStream(StreamHandle handle);
-  /// Null for a handle of another device.
+  /// Returns null for a handle of another device.
   StreamRecord *find(StreamHandle handle);
-  /// Makes `stream` wait for what was given to `last` so far, unless they are one,
-  /// and `last` becomes `stream`: of memory that calls on any stream use in turn.
+  /// Makes `stream` wait for the work given to `last` so far, unless they are
+  /// equal. Then sets `last` to `stream`. For memory that calls on any stream
+  /// use in turn.
   Status follow(StreamHandle &last, StreamHandle stream);
-  /// A copy of the name that lives as long as this does.
+  /// Returns a copy of the name that lives as long as this object.
   const char *keepName(std::string_view name);
 
 private:

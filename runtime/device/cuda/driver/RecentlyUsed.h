@@ -1,4 +1,4 @@
-//===- RecentlyUsed.h - Values of which the oldest make room ----*- C++ -*-===//
+//===- RecentlyUsed.h - Keeps the recently used values ----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -11,13 +11,13 @@
 
 namespace dyna::cuda {
 
-/// A map of at most `most` entries (1 or more). Finding and adding one are uses of
-/// it.
+/// A map of at most `most` entries (1 or more). To find or add an entry counts
+/// as a use of it.
 template <typename Key, typename Value> class RecentlyUsed {
 public:
   explicit RecentlyUsed(int64_t most) : most_(most) {}
 
-  /// Null when there is none.
+  /// Returns null if there is none.
   Value *find(const Key &key) {
     auto found = entries_.find(key);
     if (found == entries_.end())
@@ -28,8 +28,8 @@ public:
 
   bool isFull() const { return static_cast<int64_t>(entries_.size()) >= most_; }
 
-  /// Of a key that is not there; where it is full, the value whose last use is
-  /// longest ago is destroyed.
+  /// Adds a value for a new key. If the map is full, destroys the value that
+  /// was unused for longest.
   Value &add(const Key &key, Value value) {
     if (isFull())
       entries_.erase(oldest());
@@ -37,7 +37,7 @@ public:
     return added.first->second.value;
   }
 
-  /// In order of keys.
+  /// Calls `body` for all entries, in the order of keys.
   template <typename Body> void forEach(Body body) {
     for (auto &[key, entry] : entries_)
       body(key, entry.value);

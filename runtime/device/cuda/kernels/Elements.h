@@ -17,7 +17,8 @@ struct alignas(count * sizeof(T)) Piece {
   T values[count];
 };
 
-/// Of numbers that are none nothing is said: for floats there is largestOf.
+/// Return the smaller or larger value. The result is undefined for NaN; floats
+/// have largestOf.
 template <typename T> DYNA_GPU T least(T a, T b) { return a < b ? a : b; }
 template <typename T> DYNA_GPU T most(T a, T b) { return a < b ? b : a; }
 

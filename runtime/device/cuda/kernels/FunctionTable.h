@@ -2,8 +2,9 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A program has one of two archives, which define the same symbol: that of this
-// folder, with code for GPUs, or that of test/standins, with code of the processor.
+// Declares the table of kernels. A program is linked with one of two archives
+// that define it. That of this folder has code for GPUs, and that of
+// test/standins has code for the processor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +28,8 @@ inline constexpr dyna_device_function kKernelFunctions[] = {
 #include "runtime/device/cuda/kernels/Kernels.def"
 };
 
-/// What a block can have on every GPU from compute capability 8.0 on.
+/// Shared memory that a block can have on every GPU from compute capability 8.0
+/// on.
 inline constexpr int kSharedOfAll = 99 << 10;
 #define DYNA_CUDA_KERNEL(name, Arguments, Shared, threads)                     \
   static_assert(KernelRow<Kernel::name>::sharedBytes <= kSharedOfAll, #name);

@@ -2,21 +2,22 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A kernel is a source of this folder with two bodies: nvcc compiles it for GPUs,
-// with what stands below, and the host's compiler for the processor, with
-// test/standins/EmulatedGpu.h, which has the same functions over fibers. Sources
-// see no more than this header, plain C++ and each other's headers:
+// A kernel is a source of this folder with two bodies. nvcc compiles it for
+// GPUs, with the functions below. The host's compiler compiles it for the
+// processor, with test/standins/EmulatedGpu.h. That header has the same
+// functions over fibers. Sources use only this header, plain C++ and each
+// other's headers:
 //
-//   DYNA_KERNEL(scale) {               // a row of Kernels.def
-//     int64_t i = int64_t(gpu::blockIndex()) * gpu::blockSize() +
-//                 gpu::threadIndex();
-//     if (i < args.count)              // args: the row's arguments
-//       args.out[i] = args.factor * args.in[i];
-//   }                                  // shared: the block's shared memory
+//     DYNA_KERNEL(scale) {             // a row of Kernels.def
+//       int64_t i = int64_t(gpu::blockIndex()) * gpu::blockSize() +
+//                   gpu::threadIndex();
+//       if (i < args.count)            // args: the row's arguments
+//         args.out[i] = args.factor * args.in[i];
+//     }                                // shared: the block's shared memory
 //
-// Functions that kernels call are DYNA_GPU. Blocks and threads are counted in one
-// dimension. "Of the warp" means that all of its 32 lanes call it, at the same
-// place.
+// Functions that kernels call are DYNA_GPU. Blocks and threads are counted in
+// one dimension. "Called by the warp" means that all of its 32 lanes call it,
+// at the same place.
 //
 //===----------------------------------------------------------------------===//
 
@@ -75,8 +76,8 @@ DYNA_GPU int gridSize() { return static_cast<int>(gridDim.x); }
 DYNA_GPU void barrier() { __syncthreads(); }
 DYNA_GPU void warpBarrier() { __syncwarp(); }
 
-/// Of the warp: the value of the lane whose index is this one's xor `mask`; of
-/// lane `lane`. 4 or 8 bytes.
+/// Return the value of another lane: the one whose index is this one's xor
+/// `mask`, or lane `lane`. The value has 4 or 8 bytes. Called by the warp.
 template <typename T> DYNA_GPU T shuffleXor(T value, int mask) {
   return __shfl_xor_sync(0xffffffffu, value, mask);
 }
@@ -84,11 +85,12 @@ template <typename T> DYNA_GPU T shuffle(T value, int lane) {
   return __shfl_sync(0xffffffffu, value, lane);
 }
 
-/// What this thread wrote before is seen by the host, too, whatever comes then.
+/// Makes earlier writes of this thread visible to the host before any later
+/// event.
 DYNA_GPU void fenceForHost() { __threadfence_system(); }
 
-/// The same address, of which `bytes` are read or written at once: a multiple of
-/// them, which emulated kernels check.
+/// Returns the same address, at which `bytes` are read or written in one
+/// access. It must be a multiple of them, which emulated kernels check.
 template <int bytes, typename T> DYNA_GPU T *aligned(T *address) {
   return address;
 }
@@ -157,10 +159,10 @@ DYNA_GPU float widenBf16(uint16_t bits) {
 // Matrices
 //===----------------------------------------------------------------------===//
 
-/// Of the warp: four matrices of 8 rows of 8 bf16 from shared memory. Lane 8 i + r
-/// gives the address of row r of matrix i, a multiple of 16. Lane l gets of
-/// each the elements 2 (l % 4) and the next of row l / 4; transposed: rows 2 (l %
-/// 4) and the next of column l / 4.
+/// Loads four matrices of 8 rows of 8 bf16 from shared memory. Called by the
+/// warp. Lane 8 i + r gives the address of row r of matrix i, a multiple of 16.
+/// Lane l gets two elements of each matrix, 2 (l % 4) and the next, of row l /
+/// 4. Transposed: rows 2 (l % 4) and the next, of column l / 4.
 DYNA_GPU void loadMatrices(uint32_t (&matrices)[4], const void *row) {
   uint32_t from = static_cast<uint32_t>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -179,11 +181,13 @@ DYNA_GPU void loadMatricesTransposed(uint32_t (&matrices)[4], const void *row) {
       : "memory");
 }
 
-/// Of the warp: C += A B with A [16, 16] and B [16, 8] of bf16, C [16, 8] of f32.
-/// Lane l has, with g = l / 4 and t = 2 (l % 4), pairs of neighbours along k:
-///   a[0] A[g][t..]  a[1] A[g+8][t..]  a[2] A[g][t+8..]  a[3] A[g+8][t+8..]
-///   b0 B[t..][g]    b1 B[t+8..][g]
-///   c[0], c[1] C[g][t], C[g][t+1]     c[2], c[3] C[g+8][t], C[g+8][t+1]
+/// Computes C += A B with A [16, 16] and B [16, 8] of bf16, C [16, 8] of f32.
+/// Called by the warp. Lane l has pairs of neighbours along k, with g = l / 4
+/// and t = 2 (l % 4):
+///
+///     a[0] A[g][t..]  a[1] A[g+8][t..]  a[2] A[g][t+8..]  a[3] A[g+8][t+8..]
+///     b0 B[t..][g]    b1 B[t+8..][g]
+///     c[0], c[1] C[g][t], C[g][t+1]     c[2], c[3] C[g+8][t], C[g+8][t+1]
 DYNA_GPU void multiplyAdd(float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
                           uint32_t b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "

@@ -134,7 +134,8 @@ template <typename T> struct Softmax {
   }
 
 private:
-  /// Of a sum that was taken beside another largest. Equal ones may be infinite.
+  /// Returns the factor for a sum relative to another largest value. Equal
+  /// values may be infinite.
   static DYNA_GPU double factor(T before, T now) {
     return before == now
                ? 1.0
@@ -146,7 +147,8 @@ private:
   }
 };
 
-/// Of all of the block's logits, for every thread.
+/// Joins the results of all threads of the block, and returns the same to every
+/// thread.
 template <typename T>
 DYNA_GPU Softmax<T> join(Softmax<T> mine, HeadLossShared &shared) {
   const int lane = threadIndex() % 32, warp = threadIndex() / 32;
@@ -204,9 +206,9 @@ DYNA_GPU void store(uint16_t *to, const Values<float, size> &values,
       to[i] = static_cast<uint16_t>(pairs.of[i / 2] >> (i % 2 * 16));
 }
 
-/// A row of logits, of which a thread has every so manieth piece. Those that there
-/// is room for are copied to shared memory, all at once, and looked at there: only
-/// the thread that asked for a piece ever reads it. Rows begin at multiples of 32
+/// A row of logits, whose pieces the threads of the block have in turn. As many
+/// pieces as fit are copied to shared memory, all at once, and read there. Only
+/// the thread that copied a piece ever reads it. Rows begin at multiples of 32
 /// bytes, and have room for whole pieces.
 template <typename T, typename Logit> class Row {
 public:
@@ -215,7 +217,8 @@ public:
   DYNA_GPU Row(const Logit *logits, int vocab, HeadLossShared &shared)
       : logits(logits), vocab(vocab), shared(shared),
         kept(least((vocab + size - 1) / size, kHeadKeptPieces)) {
-    // In groups, so that the first is looked at while the last is on its way.
+    // Copies in groups, so that the first is processed while the last is being
+    // copied.
     for (int group = 0; group < kGroups; ++group) {
       for (int piece = begin(group); piece < begin(group + 1);
            piece += kHeadLossThreads)
@@ -225,12 +228,12 @@ public:
     }
   }
 
-  /// Calls work(column, values, elements that are there), as pieces come.
+  /// Calls work(column, values, number of elements), as pieces arrive.
   template <typename Work> DYNA_GPU void forComing(Work work) {
     forGroups<0>(work);
     forRest(work);
   }
-  /// The same again.
+  /// Calls `work` again for all pieces.
   template <typename Work> DYNA_GPU void forPieces(Work work) {
     forKept(begin(0), kept, work);
     forRest(work);

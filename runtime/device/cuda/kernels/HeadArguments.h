@@ -39,11 +39,13 @@ struct HeadRowsArguments {
 };
 constexpr int kHeadRowsThreads = 128;
 
-/// Row i of logits (of the compute type; of `head_loss_wide` f32 under bf16) has the
-/// target of row `used[i]`, or of row `first` + i where `used` is null; with -1 it
-/// has none: no loss, no gradient. losses[i] is its loss. A target that `vocab` does not have ends the kernel as
-/// failed, and is named in `bad`. `gradient`, unless null, gets that of the loss times
-/// `scale` in the compute type, and may be the logits. A block per row.
+/// Computes the loss of each row of logits, with a block per row. Logits have
+/// the compute type, or f32 in `head_loss_wide` under bf16. Row i has the
+/// target of row `used[i]`, or of row `first` + i if `used` is null. With
+/// target -1 it has no loss and no gradient. losses[i] is its loss. A target
+/// outside of `vocab` ends the kernel as failed, and is named in `bad`.
+/// `gradient`, unless null, gets the gradient of the loss times `scale` in the
+/// compute type. It may be the logits.
 struct HeadLossArguments {
   const void *logits;
   void *gradient;
@@ -57,9 +59,9 @@ struct HeadLossArguments {
   BadRow *bad;
 };
 constexpr int kHeadLossThreads = 256;
-/// What is kept of a row between the two times that it is looked at, in pieces of 16
-/// bytes: 50,560 logits of bf16, as blocks of all GPUs have 99 KiB. What is behind
-/// them is read twice.
+/// Pieces of 16 bytes of a row that stay in shared memory between its two
+/// passes. They are 50,560 logits of bf16, because blocks of all GPUs have 99
+/// KiB. Further pieces are read twice.
 constexpr int kHeadKeptPieces = 6320;
 struct HeadLossShared {
   double most[kHeadLossThreads / 32];
@@ -81,8 +83,9 @@ struct HeadSumShared {
   double sums[kHeadSumThreads / 32];
 };
 
-/// Adds to f32 sums in two halves: the upper ones are bf16, cut off, until the last
-/// addition rounds them. The first finds no lower ones.
+/// Adds to f32 sums that are stored in two halves. The upper halves are bf16,
+/// truncated; the last addition rounds them. The first addition finds no lower
+/// halves.
 struct HeadSplitArguments {
   const float *source;
   uint16_t *upper, *lower;

@@ -23,7 +23,7 @@
 namespace dyna {
 namespace gpu {
 
-/// Of kernels without shared memory.
+/// Shared memory of kernels without any.
 struct NoShared {};
 
 enum class Kernel : int64_t {

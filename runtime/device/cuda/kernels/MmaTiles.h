@@ -27,17 +27,18 @@ template <int m, int count> DYNA_GPU void clear(float (&sums)[m][count][4]) {
         sums[i][n][e] = 0;
 }
 
-/// Elements [8 piece, 8 piece + 8) of a row: where they lie depends on the row's
-/// place among eight.
+/// Returns elements [8 piece, 8 piece + 8) of a row. Their place depends on the
+/// row's number modulo eight.
 template <int rows, int width>
 DYNA_GPU uint16_t *pieceOf(MmaTile<rows, width> &tile, int row, int piece) {
   return &tile.data[row][0] + (piece ^ row % 8) * 8;
 }
 
-/// What a lane names for loadMatrices: of 16 rows and 16 columns, which begin at
-/// multiples of 16, the four matrices by columns first, or by rows first. Products
-/// take the first as left operand and, transposed, as weighted one, the second as
-/// right one of rows.
+/// Address of a lane for loadMatrices. The four matrices cover 16 rows and 16
+/// columns, which begin at multiples of 16. `byRows` numbers them down the rows
+/// first. It is for the left operand of `multiplyRows` and, transposed, for the
+/// right one of `addWeighted`. `byColumns` numbers them along the columns
+/// first. It is for the right operand of `multiplyRows`.
 struct LanePlace {
   int row, swizzle;
 
@@ -56,9 +57,9 @@ struct LanePlace {
   }
 };
 
-/// Begins to copy `there` rows of `columns` elements, `stride` apart, into a tile,
-/// and zeros where there are none. Rows that are not aligned to 16 bytes are
-/// copied at once. The whole block calls it.
+/// Begins to copy `there` rows of `columns` elements, `stride` apart, into a
+/// tile, and zeros beyond them. Rows that are not aligned to 16 bytes are
+/// copied synchronously. The whole block calls it.
 template <bool isAligned, int rows, int width>
 DYNA_GPU void loadTile(MmaTile<rows, width> &tile, const uint16_t *from,
                        int64_t stride, int there, int columns) {

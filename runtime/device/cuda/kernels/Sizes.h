@@ -13,8 +13,9 @@ namespace gpu {
 /// Rows of the largest tile.
 constexpr int kMaxTile = 128;
 
-/// Kernels count rows and columns in 32 bits, from any of them on to the end of a
-/// tile that begins there, which may lie behind the last.
+/// Largest number of rows or columns. Kernels count them in 32 bits, from any
+/// of them to the end of a tile that begins there. That end may lie after the
+/// last one.
 constexpr int32_t kMaxSize = INT32_MAX - (kMaxTile - 1);
 
 } // namespace gpu

@@ -16,8 +16,8 @@
 
 using namespace dyna;
 
-/// The first row whose index is none of the table's ends the kernel as failed;
-/// what the host is to say of it stands in its memory before.
+/// Checks the indices of a table's rows. The first illegal one ends the kernel
+/// as failed. Before, it is stored for the host.
 DYNA_KERNEL(check_rows) {
   int64_t first = args.count;
   for (int64_t row = gpu::threadIndex(); row < args.count;
@@ -68,7 +68,7 @@ DYNA_KERNEL(clip_norm) {
   if ((isClipped ? args.limit : norm) > DYNA_LARGEST_NORM)
     norm *= 1e300;
   *args.norm = norm;
-  // Of infinity and of no number it is no number, else 0.
+  // NaN if the norm is infinite or NaN, else 0.
   const double excess = norm - norm;
   int64_t left = *args.skipsLeft;
   if (excess != 0 && left >= 0)
@@ -100,7 +100,7 @@ DYNA_GPU uint16_t sumOfBf16(uint16_t a, uint16_t b) {
       gpu::packBf16(gpu::widenBf16(a) + gpu::widenBf16(b), 0));
 }
 
-/// What it has to add has no smaller elements than a word is.
+/// Adds the elements of a word; a word of one byte has none to add.
 DYNA_GPU uint8_t added(uint8_t value, uint8_t, int32_t) { return value; }
 DYNA_GPU uint16_t added(uint16_t value, uint16_t to, int32_t) {
   return sumOfBf16(to, value);

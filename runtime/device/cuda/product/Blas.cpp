@@ -1,4 +1,4 @@
-//===- Blas.cpp - cuBLASLt, opened at run time ------------------*- C++ -*-===//
+//===- Blas.cpp - Opens cuBLASLt at run time ------------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,9 +1,9 @@
-//===- Blas.h - cuBLASLt, opened at run time --------------------*- C++ -*-===//
+//===- Blas.h - Opens cuBLASLt at run time ----------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A table of the functions of BlasApi.h. The library is looked for as Library.h
-// says; no binary is linked to it.
+// Has a table of the functions of BlasApi.h. Library.h describes how the
+// library is found; no binary is linked to it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 
 namespace dyna::cuda {
 
-/// Oldest version of the library that is taken, 10000 major + 100 minor + patch.
+/// Oldest supported version of the library, as 10000 major + 100 minor + patch.
 inline constexpr int64_t kOldestBlas = 120000;
 
 struct Blas {
@@ -27,16 +27,16 @@ struct Blas {
   DYNA_CUDA_BLAS_FUNCTIONS(DYNA_CUDA_MEMBER)
 #undef DYNA_CUDA_MEMBER
 
-  int64_t version = 0; ///< as kOldestBlas is written
+  int64_t version = 0; ///< in the form of kOldestBlas
   std::string path;    ///< of the library
 
-  /// Opens the library and looks its functions up. Fails with InvalidArgument in
-  /// one line: no library, or one that is too old (with the function that it lacks,
-  /// its version and the one needed).
+  /// Opens the library and looks up its functions. Fails with InvalidArgument,
+  /// in one line, if there is no library or it is too old. The message then
+  /// names the missing function, the version and the one needed.
   static StatusOr<Blas> open();
 
   std::string versionText() const; ///< "13.0.2"
-  /// "CUBLAS_STATUS_NOT_SUPPORTED".
+  /// Returns the name of a result: "CUBLAS_STATUS_NOT_SUPPORTED".
   std::string describe(BlasResult result) const;
 };
 

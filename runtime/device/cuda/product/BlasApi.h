@@ -1,10 +1,10 @@
-//===- BlasApi.h - What of cuBLASLt is used ---------------------*- C++ -*-===//
+//===- BlasApi.h - Declares the used part of cuBLASLt -----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Types, numbers and functions of cuBLASLt as far as they are used, declared here
-// so that building needs no toolkit. BlasApiTest compares all of it with
-// cublasLt.h where that is installed.
+// Declares the used types, numbers and functions of cuBLASLt, so that the build
+// needs no toolkit. BlasApiTest compares all of it with cublasLt.h if that is
+// installed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +13,7 @@
 
 #include "runtime/device/cuda/driver/DriverApi.h"
 
-// The name of the library's own.
+// The library's own name.
 struct cublasLtContext;
 
 namespace dyna::cuda {
@@ -22,12 +22,13 @@ namespace dyna::cuda {
 using BlasResult = int32_t;
 using BlasHandle = cublasLtContext *;
 
-// What the library makes and only it looks into.
+// Opaque types of the library.
 struct BlasOperation;  ///< cublasLtMatmulDesc
 struct BlasLayout;     ///< cublasLtMatrixLayout, column-major
 struct BlasPreference; ///< cublasLtMatmulPreference
 
-/// May be kept in a file, for the same version of the library and device.
+/// An algorithm; it may be stored in a file, for the same version of the
+/// library and device.
 struct BlasAlgorithm {
   uint64_t data[8];
 };
@@ -36,7 +37,7 @@ struct BlasAlgorithm {
 struct BlasChoice {
   BlasAlgorithm algorithm;
   size_t workspaceBytes;
-  BlasResult state; ///< kBlasSuccess, or the rest says nothing
+  BlasResult state; ///< kBlasSuccess, or the rest is undefined
   float waves;
   int32_t reserved[4];
 };
@@ -89,17 +90,17 @@ enum : uint32_t {
   kBlasEpilogueBiasGelu = 36,
   kBlasEpilogueBiasGeluAux = 164,
   kBlasEpilogueGeluGrad = 192,
-  // cublasLtReductionScheme_t: where parts of a sum over k are added up. Not to
-  // cut k into parts is always allowed.
+  // cublasLtReductionScheme_t: memory in which parts of a sum over k are added.
+  // Algorithms that do not split k are always allowed.
   kBlasReduceInPlace = 1,
   kBlasReduceInComputeType = 2,
   kBlasReduceInOutputType = 4,
 };
 
-/// The library wants columns of aux to be so many elements apart, or a multiple.
+/// Distance of columns of aux must be a multiple of this number of elements.
 inline constexpr int64_t kBlasAuxElements = 8;
 
-/// Alignment that the library wants of its workspace.
+/// Alignment that the library needs for its workspace.
 inline constexpr int64_t kBlasWorkspaceAlignment = 256;
 
 // clang-format off

@@ -1,4 +1,4 @@
-//===- BlasProducts.cpp - Matrix products by cuBLASLt -----------*- C++ -*-===//
+//===- BlasProducts.cpp - Runs matrix products by cuBLASLt ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ int32_t resultType(ProductKind kind) {
                                      : kBlasF32;
 }
 
-/// Whether a refusal is about the product that was asked for, and no more.
+/// Returns true if the library only refuses this product.
 bool isRefusal(BlasResult result) {
   return result == kBlasNotSupported || result == kBlasInvalidValue ||
          result == kBlasArchMismatch;
@@ -73,7 +73,8 @@ private:
 } // namespace
 
 int64_t cuda::blasWorkspaceBytes(int capability) {
-  // What the library's maker advises; emulated products need next to nothing.
+  // Sizes that the library's maker advises; emulated products need almost
+  // nothing.
   if (capability < 10)
     return 64 << 10;
   return int64_t(capability >= 90 ? 32 : 8) << 20;
@@ -171,8 +172,7 @@ Status BlasProducts::describe(const ProductClass &shape, Case &made) {
           check(blas_.setOperation(made.operation, kBlasAuxLeading,
                                    &shape.auxStride, 8),
                 "describing the rows of an epilogue"));
-    // What is asked for algorithms looks at addresses for how they are aligned,
-    // and at no more.
+    // The query for algorithms reads addresses only for their alignment.
     DYNA_RETURN_IF_ERROR(check(
         setEpiloguePointers(made,
                             reinterpret_cast<const void *>(shape.alignBias),
@@ -272,7 +272,8 @@ StatusOr<BlasProducts::Case *> BlasProducts::caseOf(const ProductClass &shape) {
   Case made;
   auto fill = [&]() -> Status {
     DYNA_RETURN_IF_ERROR(describe(shape, made));
-    // Of the rounded sizes: whichever product of the class comes first.
+    // Uses the rounded sizes, so the choice does not depend on the first
+    // product of the class.
     DYNA_RETURN_IF_ERROR(resize(made, shape, shape.m, shape.n, shape.k));
     auto record = records_.find(shape);
     if (record != records_.end()) {

@@ -1,17 +1,17 @@
-//===- BlasProducts.h - Matrix products by cuBLASLt -------------*- C++ -*-===//
+//===- BlasProducts.h - Runs matrix products by cuBLASLt --------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The library is column-major: a row-major C = op(A) op(B) is its transpose there,
-// op(B)' op(A)', so that A and B change places and nothing is copied.
+// The library is column-major: a row-major C = op(A) op(B) is its transpose
+// there, op(B)' op(A)'. So A and B change places and nothing is copied.
 //
 // An algorithm is chosen once per class of products (ProductClass.h), when the
-// first of a class comes: that which a file of an earlier run says is fastest,
-// else the first that the library proposes. Neither waits. `measure` times all
-// that are proposed for the classes seen so far.
+// first of the class comes. It is the fastest one in a file of an earlier run,
+// or else the first that the library proposes. Neither waits. `measure` times
+// all proposals for the classes seen so far.
 //
-// Sums over k are f32 throughout (f64 of f64): algorithms that add parts in
-// another type, or in an order that changes, are not taken.
+// Sums over k are always f32 (f64 for f64). Algorithms that add parts in
+// another type, or in a varying order, are not used.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,19 +28,19 @@
 
 namespace dyna::cuda {
 
-/// Memory of the device, aligned to kBlasWorkspaceAlignment, that algorithms may
-/// use. One product at a time has it: on another stream, a product waits.
+/// Device memory that algorithms may use, aligned to kBlasWorkspaceAlignment.
+/// One product at a time uses it: a product on another stream waits.
 struct BlasWorkspace {
   Address address = 0;
   int64_t bytes = 0;
 };
 
-/// Bytes of workspace by which the library's algorithms for a device of this
-/// capability are as fast as with more.
+/// Returns the bytes of workspace with which the library's algorithms reach
+/// full speed on a device of this capability.
 int64_t blasWorkspaceBytes(int capability);
 
-/// Whether the library's epilogues are faster on such a device than a pass over
-/// the product behind it.
+/// Returns true if the library's epilogues are faster on such a device than a
+/// separate pass after the product.
 bool hasFastEpilogues(int capability);
 
 class BlasProducts {
@@ -54,33 +54,33 @@ public:
   BlasProducts &operator=(const BlasProducts &) = delete;
   ~BlasProducts();
 
-  /// Gives the product to the stream; `p` has no size of 0, and no epilogue but a
-  /// described one. False: the library has no algorithm for it, and nothing was
-  /// given.
+  /// Gives the product to the stream. `p` has no size of 0, and no epilogue
+  /// except a described one. Returns false, and gives nothing, if the library
+  /// has no algorithm for it.
   StatusOr<bool> multiply(ProductKind kind, const dyna_matmul &p,
                           StreamHandle stream);
 
-  /// Times the proposed algorithms of every class that was seen and not timed, on
-  /// memory of its own; a class for which there is none left keeps its first one.
-  /// Begins with no class after `seconds`: those left are for the next call.
-  /// Returns how many were timed.
-  /// Waits: not inside of a step. All other work of the device should be done.
+  /// Times the proposed algorithms of every class that was seen and not timed,
+  /// on memory of its own. A class for which memory does not suffice keeps its
+  /// first algorithm. Begins no further class after `seconds`; the rest is for
+  /// the next call. Returns the number of timed classes. Waits, so it is not
+  /// called in a step. The device should have no other work.
   StatusOr<int64_t> measure(StreamHandle stream, double seconds,
                             Device::Deadline deadline);
 
-  /// Algorithms that earlier runs timed, and what they were timed for; replaces
-  /// none that was chosen already.
+  /// Get and set the algorithms that were timed, with the settings that they
+  /// are valid for. `use` replaces no algorithm that was already chosen.
   ProductRecords records() const;
   void use(const ProductRecords &records);
-  /// Records with nothing timed, for this device and library.
+  /// Returns records without timed algorithms, for this device and library.
   ProductRecords noRecords() const;
 
   const Blas &library() const { return blas_; }
-  /// Classes that `measure` has not come to.
+  /// Returns the number of classes that `measure` has not reached.
   int64_t unmeasured() const;
 
 private:
-  /// One class: what the library is told of it, and what it proposed.
+  /// One class: its description for the library, and the proposed algorithms.
   struct Case {
     BlasOperation *operation = nullptr;
     BlasLayout *a = nullptr, *b = nullptr, *c = nullptr; ///< of Kernels.h
@@ -96,16 +96,16 @@ private:
       : context_(std::move(context)), blas_(std::move(blas)),
         workspace_(workspace), tf32_(tf32) {}
 
-  /// OK, or that the library cannot do `what`.
+  /// Returns OK, or the failure of `what`.
   Status check(BlasResult result, const char *what) const;
   StatusOr<Case *> caseOf(const ProductClass &shape);
   Status describe(const ProductClass &shape, Case &made);
   Status resize(Case &made, const ProductClass &shape, int64_t m, int64_t n,
                 int64_t k);
-  /// Up to `count` algorithms for the layouts as they are.
+  /// Returns up to `count` algorithms for the present layouts.
   StatusOr<std::vector<BlasChoice>>
   propose(const Case &made, const ProductClass &shape, int count);
-  /// Where bias and aux lie, of a class that has them.
+  /// Sets the addresses of bias and aux, for a class that has them.
   BlasResult setEpiloguePointers(const Case &made, const void *bias,
                                  const void *aux);
   BlasResult call(const Case &made, ProductKind kind, const dyna_matmul &p,
@@ -122,7 +122,7 @@ private:
   BlasWorkspace workspace_;
   bool tf32_;
   BlasHandle handle_ = nullptr;
-  StreamHandle lastStream_ = nullptr; ///< which used the workspace
+  StreamHandle lastStream_ = nullptr; ///< that last used the workspace
   std::map<ProductClass, Case> cases_;
   std::map<ProductClass, ProductRecord> records_;
 };

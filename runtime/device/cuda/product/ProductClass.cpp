@@ -1,4 +1,4 @@
-//===- ProductClass.cpp - Products that take one algorithm ------*- C++ -*-===//
+//===- ProductClass.cpp - Groups products that share an algorithm ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -75,7 +75,7 @@ std::string ProductClass::text() const {
   return text;
 }
 
-/// Whether numbers of a class may be those of one.
+/// Returns true if these numbers can be those of a class.
 static bool isValid(const std::array<int64_t, kAllNumbers> &key, size_t count) {
   bool isValid = key[0] >= 0 && key[0] < kProductKinds;
   for (size_t i = 1; i < 4; ++i)

@@ -1,4 +1,4 @@
-//===- ProductClass.h - Products that take one algorithm --------*- C++ -*-===//
+//===- ProductClass.h - Groups products that share an algorithm -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ namespace dyna::cuda {
 enum class ProductKind { F32, F64, Bf16, Bf16F32 };
 inline constexpr int kProductKinds = 4;
 
-/// "matmul_bf16_f32"
+/// Returns the name of the function: "matmul_bf16_f32".
 const char *nameOf(ProductKind kind);
 inline int64_t operandBytes(ProductKind kind) {
   return kind == ProductKind::F64 ? 8 : kind == ProductKind::F32 ? 4 : 2;
@@ -28,27 +28,29 @@ inline int64_t resultBytes(ProductKind kind) {
   return kind == ProductKind::F64 ? 8 : kind == ProductKind::Bf16 ? 2 : 4;
 }
 
-/// Rounded up: there are four sizes from a power of two to the next.
+/// Rounds tokens up to one of four sizes between two powers of two.
 int64_t roundTokens(int64_t tokens);
 
-/// What an algorithm is chosen by. Micro-batches are ragged, so the size that
-/// counts tokens (m, or k where A is transposed: weight gradients) is rounded up,
-/// to a fourth of its power of two; the others are those of layers, and few.
-/// Addresses count as far as blocks of the arena promise.
+/// Properties that determine the algorithm of a product. Micro-batches are
+/// ragged. So the size that counts tokens is rounded up, to a fourth of its
+/// power of two. It is m, or k if A is transposed (weight gradients). The other
+/// sizes are those of layers, and few. Addresses count only by the alignment
+/// that blocks of the arena promise.
 struct ProductClass {
   ProductKind kind = ProductKind::F32;
   bool transposeA = false, transposeB = false, accumulate = false;
   int64_t m = 0, n = 0, k = 0;
   int64_t lda = 0, ldb = 0, ldc = 0;          ///< elements
   int64_t alignA = 0, alignB = 0, alignC = 0; ///< bytes
-  /// DYNA_EPILOGUE_*; what it does not have is 0.
+  /// DYNA_EPILOGUE_*; fields that it does not use are 0.
   int64_t epilogue = DYNA_EPILOGUE_NONE, auxStride = 0;
   int64_t alignBias = 0, alignAux = 0;
 
-  /// `p` has no size of 0.
+  /// Returns the class of a product without sizes of 0.
   static ProductClass of(ProductKind kind, const dyna_matmul &p);
 
-  /// Numbers with a blank between them, four more with an epilogue; and back.
+  /// Convert to and from text: numbers separated by blanks, four more with an
+  /// epilogue.
   std::string text() const;
   static StatusOr<ProductClass> parse(std::string_view text);
 

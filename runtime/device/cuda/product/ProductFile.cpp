@@ -1,4 +1,4 @@
-//===- ProductFile.cpp - Algorithms of products, in a file ------*- C++ -*-===//
+//===- ProductFile.cpp - Stores algorithms of products in a file ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

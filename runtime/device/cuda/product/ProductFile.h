@@ -1,9 +1,9 @@
-//===- ProductFile.h - Algorithms of products, in a file --------*- C++ -*-===//
+//===- ProductFile.h - Stores algorithms of products in a file --*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Text, with a version and a checksum. What was timed counts for the device, the
-// library and the settings that the file names, and for no other.
+// Reads and writes text with a version and a checksum. The timed algorithms are
+// valid only for the device, the library and the settings that the file names.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,14 +33,15 @@ struct ProductRecords {
   bool tf32 = false;
   std::vector<ProductRecord> products;
 
-  /// Whether algorithms of the one may be used for the other.
+  /// Returns true if algorithms of one may be used for the other.
   bool fits(const ProductRecords &other) const {
     return device == other.device && library == other.library &&
            workspaceBytes == other.workspaceBytes && tf32 == other.tf32;
   }
 };
 
-/// InvalidArgument, with the file and line, when it is not such a file.
+/// Reads a file. Fails with InvalidArgument, and the file and line, if it has
+/// another form.
 StatusOr<ProductRecords> readProductFile(const std::string &path);
 /// Replaces the file as a whole.
 Status writeProductFile(const std::string &path, const ProductRecords &records);

@@ -1,4 +1,4 @@
-//===- Products.cpp - Matrix products of a CUDA device ----------*- C++ -*-===//
+//===- Products.cpp - Runs matrix products of a CUDA device ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

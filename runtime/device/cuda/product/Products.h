@@ -1,9 +1,9 @@
-//===- Products.h - Matrix products of a CUDA device ------------*- C++ -*-===//
+//===- Products.h - Runs matrix products of a CUDA device -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// cuBLASLt where it is found and has an algorithm; the rest is for kernels of our
-// own (Matmul.cpp). Nothing here waits but `measure`.
+// Uses cuBLASLt if it is found and has an algorithm. Our own kernels run the
+// rest (Matmul.cpp). Only `measure` waits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,22 +20,21 @@ namespace dyna::cuda {
 
 struct ProductOptions {
   bool useLibrary = true; ///< cuBLASLt, if there is one
-  bool tf32 =
-      false; ///< products of f32 may round operands to 10 bits (cuBLASLt)
-  /// Whether cuBLASLt does described epilogues; unset: as is faster on the
-  /// device. Otherwise a kernel of our own follows the product.
+  bool tf32 = false; ///< f32 products may round operands to 10 bits (cuBLASLt)
+  /// True if cuBLASLt runs described epilogues; false if our own kernel follows
+  /// the product. Unset: the faster one on the device.
   std::optional<bool> epilogues;
-  /// Where algorithms that were timed are kept; empty: nowhere, and none is.
+  /// File for timed algorithms; empty: none, and nothing is timed.
   std::string file;
-  /// Nothing is timed: an algorithm is the file's, which has to be there, or else
+  /// Times nothing. Algorithms are those of the file, which must exist, or else
   /// the library's first. So the same products have the same bits in every run.
   bool isFixed = false;
 };
 
 class Products {
 public:
-  /// Opens the library and takes its workspace. No library is no failure; a file
-  /// that is none, or cannot be written, is.
+  /// Opens the library and allocates its workspace. A missing library is no
+  /// failure. Fails if the file has another form or cannot be written.
   static StatusOr<std::unique_ptr<Products>>
   create(std::shared_ptr<PrimaryContext> context,
          const ProductOptions &options);
@@ -43,27 +42,29 @@ public:
   Products &operator=(const Products &) = delete;
   ~Products();
 
-  /// "products by cuBLASLt 13.0.2, algorithms of 14 classes timed", or why by own
-  /// kernels.
+  /// Describes the library: "products by cuBLASLt 13.0.2, algorithms of 14
+  /// classes timed", or why our own kernels are used.
   std::string describe() const;
-  /// Empty where the library is used.
+  /// Returns why the library is not used; empty if it is.
   const std::string &whyNot() const { return whyNot_; }
   int64_t scratchBytes() const { return workspace_.bytes; }
 
-  /// Gives the product to the stream; `p` has no epilogue but a described one,
-  /// sizes may be 0. False: nothing was given, it is for kernels of our own, or,
-  /// with an epilogue, to be asked for without.
+  /// Gives the product to the stream. `p` has no epilogue except a described
+  /// one, and sizes may be 0. Returns false, and gives nothing, if our own
+  /// kernels must run it. With an epilogue, the caller then first tries the
+  /// product without.
   StatusOr<bool> multiply(ProductKind kind, const dyna_matmul &p,
                           StreamHandle stream);
 
-  /// Classes of products, since the start, that `measure` is to time; none without
-  /// a file.
+  /// Returns the number of classes of products since the start that `measure`
+  /// has to time; 0 without a file.
   int64_t unmeasured() const;
-  /// Times the algorithms of these and takes the fastest from now on, for about
-  /// `seconds`; returns of how many classes. Waits: between steps.
+  /// Times the algorithms of these classes for about `seconds`, and uses the
+  /// fastest from now on. Returns the number of timed classes. Waits, so it is
+  /// called between steps.
   StatusOr<int64_t> measure(StreamHandle stream, double seconds,
                             Device::Deadline deadline);
-  /// Writes what was timed into the file, for later runs.
+  /// Writes the timed algorithms to the file, for later runs.
   Status keep() const;
 
 private:
@@ -81,7 +82,7 @@ private:
   bool takesEpilogues_;
   BlasWorkspace workspace_; ///< none without a library
   std::unique_ptr<BlasProducts> blas_;
-  std::string whyNot_; ///< the library is not used
+  std::string whyNot_; ///< why the library is not used
 };
 
 } // namespace dyna::cuda

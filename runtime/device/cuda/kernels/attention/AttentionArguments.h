@@ -29,9 +29,9 @@ struct StoreArguments {
   int64_t sumStride;
 };
 
-/// Of all kernels of attention; forward ones leave the second half alone. Rows are
-/// token-major, strides count elements. tq, and tkv with the rows of the store, are
-/// below 2^31.
+/// Arguments of all kernels of attention; forward ones do not use the second
+/// half. Rows are token-major, and strides count elements. tq is below 2^31,
+/// and so is tkv with the rows of the store.
 struct AttentionArguments {
   const dyna_segment *segments;
   int64_t count;
@@ -89,16 +89,19 @@ template <int rows, int width> struct MmaTile {
   alignas(16) uint16_t data[rows][width];
 };
 
-/// Rows that a block owns, for heads of up to `width` columns: each of its four
-/// warps has 32 where its sums fit into registers, so that what it reads of the other
-/// side from shared memory is multiplied twice; else 16.
+/// Rows that a block owns, for heads of up to `width` columns. Each of its four
+/// warps has 32 rows if their sums fit into registers, else 16. With 32 it
+/// multiplies each value of the other side twice that it reads from shared
+/// memory.
 template <int width> constexpr int kQueryRows = width <= 128 ? 128 : 64;
 template <int width> constexpr int kKeyRows = width <= 128 ? 128 : 64;
-/// Whether gradients of keys and values are one kernel's, or one each.
+/// True if one kernel computes gradients of keys and values; false if each has
+/// its own.
 template <int width> constexpr bool kJoinsKeyGrads = width <= 64;
 
-/// The keys of a block's queries. They lie in shared memory, as registers are what
-/// sums need; those of warps only where registers are short (`hasWarps`).
+/// The keys of a block's queries. They are in shared memory, because registers
+/// are needed for sums. The ranges of warps are there only if registers are
+/// short (`hasWarps`).
 template <int rows, bool hasWarps> struct SeenKeys {
   KeyRange ofRow[rows];
   KeyRange all[kMmaThreads / 32]; ///< that every query of the warp sees
@@ -108,8 +111,8 @@ template <int rows> struct SeenKeys<rows, false> {
   KeyRange ofRow[rows];
 };
 
-/// Keys at a time of the forward kernel, and in how many stages, of which one is
-/// loaded while another is read. Blocks of all GPUs have 99 KiB.
+/// Number of keys that the forward kernel has at a time, and its number of
+/// stages: one is loaded while another is read. Blocks of all GPUs have 99 KiB.
 template <int width> constexpr int kForwardKeys = width <= 64 ? 64 : 32;
 template <int width> constexpr int kForwardStages = width <= 128 ? 2 : 1;
 
@@ -122,8 +125,8 @@ template <int width> struct MmaForwardShared {
 // Two blocks in 100 KiB, which GPUs for workstations have, 1 KiB of each their own.
 static_assert(sizeof(MmaForwardShared<64>) <= 49 << 10);
 
-/// What the other side of a gradient has at a time: keys for those of queries,
-/// queries for those of keys.
+/// Rows of the other side at a time: keys for gradients of queries, queries for
+/// gradients of keys.
 template <int width>
 constexpr int kQueryGradKeys = width <= 64    ? 64
                                : width <= 128 ? 32
@@ -140,7 +143,7 @@ template <int width> struct MmaQueryGradShared {
   float delta[kQueryRows<width>];
 };
 
-/// Of keys' own rows. Values take no part in their own gradient.
+/// Own rows of a block of keys. Values are not needed for their own gradient.
 template <int width, bool withValues> struct MmaOwnRows {
   MmaTile<kKeyRows<width>, width> k, v;
 };
@@ -159,7 +162,8 @@ template <int width, bool withKeys> struct MmaKeysGradShared {
   } stages[kGradStages<width>];
   int32_t bounds[2 * kMmaThreads];
 };
-/// Of gradients of keys, and of keys and values; of values alone.
+/// Shared memory for gradients of keys (with or without values), and of values
+/// alone.
 template <int width> using MmaKeyGradShared = MmaKeysGradShared<width, true>;
 template <int width> using MmaValueGradShared = MmaKeysGradShared<width, false>;
 

@@ -2,12 +2,12 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A block owns 32 rows of one head: queries (out, dq) or keys (dk, dv). It visits
-// tiles of 32 rows of the other side. Of a tile of 32 x 32 weights a thread has
-// two rows, 16 apart, and four columns, 8 apart; of the block's result the
-// same rows and columns of each 32. Heads are cut into 32 columns at a time. Every
-// result is added up by one thread, in order: no atomics, the same bits each
-// time.
+// A block owns 32 rows of one head: queries (out, dq) or keys (dk, dv). It
+// visits tiles of 32 rows of the other side. In a tile of 32 x 32 weights a
+// thread has two rows, 16 apart, and four columns, 8 apart. In the block's
+// result it has the same rows and columns of each 32. Heads are processed 32
+// columns at a time. Every result is added up by one thread, in order. So there
+// are no atomics, and results are reproducible.
 //
 //===----------------------------------------------------------------------===//
 
@@ -167,7 +167,7 @@ template <typename T> DYNA_GPU void clear(T (&result)[kChunks][2][4]) {
         result[chunk][i][j] = 0;
 }
 
-/// Of the eight threads that have a row.
+/// Reduce over the eight threads that have a row.
 template <typename T> DYNA_GPU T mostOfRow(T value) {
 #pragma unroll
   for (int mask = 1; mask < 8; mask *= 2)

@@ -2,9 +2,11 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// As the forward kernel's (AttentionMma.cu). Every result is added up by one warp, in
-// order: no atomics, the same bits each time; the price is that dq, dk and dv take
-// seven products, or eight where dk and dv are not one kernel's, instead of five.
+// Computes gradients of attention, with blocks and tiles as in the forward
+// kernel (AttentionMma.cu). Every result is added up by one warp, in order. So
+// there are no atomics, and results are reproducible. The price is more
+// products for dq, dk and dv: seven instead of five, or eight if dk and dv have
+// separate kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +56,8 @@ DYNA_GPU void storeScaled(void *all, int64_t stride, const Place<rows> &place,
       place.first + place.warpRow, place.end, headDim, sums, factors);
 }
 
-/// Of a block's queries, or of a tile's: lse in units of log2, and delta.
+/// Loads the statistics of a block's queries, or of a tile's: lse in units of
+/// log2, and delta.
 template <int count>
 DYNA_GPU void loadStatistics(float (&lse)[count], float (&delta)[count],
                              const AttentionArguments &args, int32_t begin,

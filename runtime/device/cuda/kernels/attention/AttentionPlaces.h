@@ -61,7 +61,7 @@ DYNA_GPU float scaleOf(const AttentionArguments &args) {
   return largestOf(static_cast<float>(args.scale) * kLog2E, 1e-37f);
 }
 
-/// What a block owns, and a thread of it: rows `row`, `row + 8`, `row + 16`, ...
+/// Rows of a block, and of a thread in it: `row`, `row + 8`, `row + 16`, ...
 template <int rows> struct Place {
   static constexpr int warpRows = rows / (kMmaThreads / 32);
   static constexpr int tiles = warpRows / 16; ///< of accumulators
@@ -75,7 +75,8 @@ template <int rows> struct Place {
         row(first + warpRow + threadIndex() % 32 / 4) {}
 };
 
-/// Of queries; later ones see more, and begin first.
+/// Returns the place of a block of queries. Later queries see more keys, so
+/// they start first.
 template <int rows>
 DYNA_GPU Place<rows> queryPlace(const AttentionArguments &args) {
   const int32_t first =
@@ -104,7 +105,7 @@ public:
     KeyRange own = {0, 0};
     if (lane < Place<rows>::warpRows)
       own = seen.ofRow[at] = rangeOf(args, place.first + at);
-    // Those that are not there see what the others do, and are not stored.
+    // Rows beyond the end see the same keys as the others, and are not stored.
     const bool isRow =
         lane < Place<rows>::warpRows && place.first + at < place.end;
     KeyRange all = isRow ? own : KeyRange{0, kNoEnd};
@@ -125,15 +126,16 @@ public:
     }
   }
 
-  /// Whether the warp's queries see all of a tile of `size` keys. All of them are
-  /// of its run then, none of which sees keys behind the run's end.
+  /// Returns true if the warp's queries see all keys of a tile of `size`. Then
+  /// all keys are of its run, and no query sees keys after the run's end.
   DYNA_GPU bool seeAll(const Place<rows> &place, const KeyTile &tile,
                        int size) const {
     const KeyRange all = allOfWarp();
     return tile.begin >= all.begin && tile.begin + size <= all.end &&
            tile.firstRow <= place.first && tile.endRow >= place.end;
   }
-  /// Whether none of them sees any: there is nothing to do for this warp.
+  /// Returns true if no query of the warp sees any key of the tile. Then the
+  /// warp has nothing to do.
   DYNA_GPU bool seeNone(const KeyTile &tile) const {
     const KeyRange any = anyOfWarp();
     return tile.begin >= any.end || tile.end <= any.begin;

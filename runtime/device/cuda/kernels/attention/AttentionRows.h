@@ -2,12 +2,14 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Work is dealt by rows of the micro-batch, whatever segments they are of: a block
-// has so many neighbouring queries (or keys), and each query knows its keys. Short
-// segments share a tile, long ones fill many, and no table is made for it.
+// Work is distributed by rows of the micro-batch, independent of segments. A
+// block has a number of neighbouring queries (or keys), and each query knows
+// its keys. Short segments share a tile, and long ones fill many. This needs no
+// table.
 //
-// Keys have numbers: those below tkv are rows of the micro-batch, those behind are rows
-// of the bundle's store (AttentionArguments.h). No tile and no block has keys of both.
+// Keys have numbers. Those below tkv are rows of the micro-batch, and those
+// after are rows of the bundle's store (AttentionArguments.h). No tile and no
+// block has keys of both.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,14 +55,14 @@ DYNA_GPU KeyRange rangeOf(const AttentionArguments &args, int64_t row) {
           static_cast<int32_t>(segment.kv_begin + seen)};
 }
 
-/// Where keys and values lie, by the numbers of keys.
+/// Addresses of keys and values, indexed by the numbers of keys.
 struct KeyRows {
   const void *k, *v;
   int64_t kStride, vStride;
 };
 
-/// Returns where a key lies, and those behind it in its tile or block. By choices of
-/// values: branches take more registers.
+/// Returns the addresses for a key, and for later ones in its tile or block. It
+/// selects values, because branches need more registers.
 DYNA_GPU KeyRows keyRowsAt(const AttentionArguments &args, int32_t key) {
   const bool isStored = key >= args.tkv;
   const StoreArguments &store = args.store;
@@ -85,7 +87,7 @@ struct KeyTile {
   int32_t begin, end;
   int32_t firstRow, endRow;
 
-  /// What a query with these keys sees of the tile.
+  /// Returns the keys of the tile that a query with these keys sees.
   DYNA_GPU KeyRange seenBy(int32_t row, KeyRange keys) const {
     if (row < firstRow || row >= endRow)
       return {0, 0};
@@ -94,9 +96,9 @@ struct KeyTile {
 };
 
 /// The tiles of at most `size` keys that a block of queries visits. Keys of
-/// neighbouring segments that lie side by side are one run, unless the store begins
-/// between them; keys that several segments share are visited once for each run, by its
-/// own queries.
+/// neighbouring segments that are adjacent are one run, unless the store begins
+/// between them. Keys that several segments share are visited once for each
+/// run, by its own queries.
 template <int size> class KeyTiles {
 public:
   DYNA_GPU KeyTiles(const AttentionArguments &args, int32_t firstRow,
@@ -105,7 +107,7 @@ public:
         segment(args.count > 0 ? static_cast<int32_t>(segmentOf(args, firstRow))
                                : 0) {}
 
-  /// Goes to the first tile; whether there is one.
+  /// Goes to the first tile. Returns true if there is one.
   DYNA_GPU bool find() { return begin < end || nextRun(); }
   DYNA_GPU bool isThere() const { return begin < end; }
   DYNA_GPU KeyTile tile() const {
@@ -117,8 +119,8 @@ public:
     find();
   }
 
-  /// The same in two loops, of runs and of their tiles: what is in registers
-  /// around one loop of both, nvcc puts on the stack.
+  /// Visits the tiles in two nested loops, over runs and over their tiles. With
+  /// one loop, nvcc would put the surrounding registers on the stack.
   DYNA_GPU bool nextOfRun(KeyTile &next) {
     if (begin >= end)
       return false;

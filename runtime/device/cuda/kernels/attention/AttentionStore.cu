@@ -2,10 +2,11 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A warp has a row of the micro-batch. If it is of a slice, it has a row in the store,
-// too: forward copies keys and values there before attention reads them, backward rounds
-// the sums of their gradients once they are complete. Rows of whole samples are passed
-// over.
+// Copies rows of slices between a micro-batch and the store. A warp has a row
+// of the micro-batch. A row of a slice also has a row in the store. Forward
+// copies keys and values there before attention reads them. Backward rounds the
+// sums of their gradients once they are complete. Rows of whole samples are
+// skipped.
 //
 //===----------------------------------------------------------------------===//
 

@@ -24,9 +24,10 @@ enum AttentionTable {
   kAttentionTables
 };
 
-/// What cuDNN is told of segments: tokens of each (int32), and for each tensor the
-/// element at which each begins and, behind the last, the one at which all end
-/// (int64). Segments from `count` on are empty ones behind the rows.
+/// Tables of segments for cuDNN. They are the tokens of each segment (int32),
+/// and for each tensor the first element of each segment (int64). The last
+/// entry is the end of all. Segments from `count` on are empty and come after
+/// the rows.
 struct AttentionTablesArguments {
   const dyna_segment *segments;
   int64_t count;

@@ -1,4 +1,4 @@
-//===- ProductArguments.h - What kernels of products take -------*- C++ -*-===//
+//===- ProductArguments.h - Arguments of product kernels --------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ struct ProductArguments {
   int32_t m, n, k;
   int32_t transposeA, transposeB; ///< read by kernels of f32 and f64
   int32_t accumulate;
-  // Of bf16.
+  // Used by kernels of bf16.
   int32_t isWide;    ///< C is of f32
   int32_t isAligned; ///< rows of A and B begin at multiples of 16 bytes
   int32_t hasPairs;  ///< rows of C begin at multiples of two elements
@@ -42,13 +42,14 @@ using FmaProductSharedF32 = FmaProductShared<float>;
 using FmaProductSharedF64 = FmaProductShared<double>;
 
 //===----------------------------------------------------------------------===//
-// What a product could not be told (dyna_epilogue): a thread has one piece
+// Epilogues that a product cannot run itself (dyna_epilogue): a thread has one
+// piece
 //===----------------------------------------------------------------------===//
 
 constexpr int kProductEpilogueThreads = 256;
 constexpr int kProductEpilogueBytes = 16; ///< of a piece, if aligned
 
-/// C, the product, becomes what the description says; as dyna_epilogue.
+/// Applies the described epilogue to the product C, as dyna_epilogue.
 struct ProductEpilogueArguments {
   void *c;
   const void *bias;

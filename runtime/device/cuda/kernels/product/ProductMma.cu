@@ -2,10 +2,10 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For where cuBLASLt is missing. Pieces of A and B come to shared memory as they
-// lie, two stages ahead of the tensor cores, which get them transposed where op
-// says so. A sum over k is taken by one warp in f32, in order, and rounded once,
-// together with what is added to it.
+// Multiplies bf16 matrices if cuBLASLt is missing. Pieces of A and B are copied
+// to shared memory in their own order, two stages ahead of the tensor cores.
+// They are transposed when the tensor cores read them. One warp computes a sum
+// over k in f32, in order. It is rounded once, together with the addend.
 //
 //===----------------------------------------------------------------------===//
 

@@ -45,9 +45,9 @@ static void splitBias(LinearOp linear) {
   linear.erase();
 }
 
-/// Whether the product can be added to `value` in place: it is made here,
-/// before the product, for the sum alone, and no sweep could add to it for
-/// free.
+/// Returns true if the product can be added to `value` in place. The value must
+/// be made here, before the product, and for the sum alone. No sweep may be
+/// able to add to it for free.
 static bool canAddTo(LinearGradInputOp product, Value value) {
   Operation *maker = value.getDefiningOp();
   return maker && value.hasOneUse() && !isRowWise(*maker) &&

@@ -17,8 +17,8 @@ namespace mlir::dyna {
 using namespace mlir;
 using namespace mlir::dyna;
 
-/// Whether the products use nothing that is made between the first of them and
-/// themselves, but what they make for each other.
+/// Returns true if the products use nothing that is made between the first of
+/// them and themselves, except their own results.
 static bool canMoveUp(const ProductRun &run, Operation *first) {
   return llvm::all_of(run.ops, [&](Operation *op) {
     return llvm::all_of(op->getOperands(), [&](Value operand) {
@@ -28,8 +28,8 @@ static bool canMoveUp(const ProductRun &run, Operation *first) {
   });
 }
 
-/// Whether nothing before the last of the products uses what they make, but
-/// they themselves.
+/// Returns true if no op before the last of the products uses their results,
+/// except the products.
 static bool canMoveDown(const ProductRun &run, Operation *last) {
   DenseSet<Operation *> members(run.ops.begin(), run.ops.end());
   return llvm::all_of(run.ops, [&](Operation *op) {
@@ -81,7 +81,7 @@ static int64_t widthOf(RowsOp rows) {
   return 0;
 }
 
-/// Whether the sweep reads what another one makes.
+/// Returns true if the sweep reads a result of another one.
 static bool readsOneOf(RowsOp rows, ArrayRef<RowsOp> others) {
   bool reads = false;
   rows.walk([&](Operation *op) {
@@ -118,8 +118,9 @@ static void merge(ArrayRef<RowsOp> sweeps) {
     rows.erase();
 }
 
-/// What followed each product follows the last, in one sweep where the rows are
-/// of one width, so that it still runs while they are in cache.
+/// Moves the sweeps after each product behind the last product. They become one
+/// sweep if their rows have one width, so that it still runs while the rows are
+/// in cache.
 static void joinEpilogues(const ProductRun &run, ArrayRef<RowsOp> sweeps,
                           const TokenParts &parts) {
   if (sweeps.empty())

@@ -13,7 +13,7 @@ namespace mlir::dyna {
 using namespace mlir;
 using namespace mlir::dyna;
 
-/// Whether some function has been through fusion or planning.
+/// Returns true if any function was already fused or planned.
 static bool isPlanned(ModuleOp module) {
   return llvm::any_of(module.getOps<FunctionOp>(), [](FunctionOp function) {
     return function.getWorkspaceAttr() ||

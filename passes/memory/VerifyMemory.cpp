@@ -2,16 +2,17 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Follows the bytes instead of lifetimes: every value has a range; writing a
-// range spoils all values made before whose ranges are not provably apart from
-// it; reading a spoiled value is an error. Ranges are linear in the counts of
-// tokens and segments, and are apart if one ends before the other begins in
-// every coefficient: then they are for all counts.
+// Follows the bytes instead of lifetimes. Every value has a range. A write to a
+// range spoils all earlier values whose ranges may overlap it. To read a
+// spoiled value is an error. Ranges are linear in the counts of tokens and
+// segments. They are separate for all counts if one ends before the other
+// begins in every coefficient.
 //
-// What functions of a layer must agree on, the sizes of its tiers and where
-// arguments and results lie in them, is derived again and compared. Where a
-// temporary lies is for each function to choose, but it takes no memory that
-// is kept behind the call, and none is asked for in vain.
+// Functions of a layer must agree on the sizes of its tiers, and on the places
+// of arguments and results in them. These are computed again and compared. Each
+// function chooses the places of its temporaries. But these must not use memory
+// that is kept after the call, and the workspace must not be larger than
+// needed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,12 +40,12 @@ struct Range {
   PlaceAttr place;
   LinearBytes begin;
   LinearBytes end;
-  // Of the place: asked for very often.
+  // Fields of the place, which are read very often.
   Memory memory;
   int64_t index;
   bool block;
 
-  /// Of a place with a stride, in bytes.
+  /// For a place with a stride, in bytes.
   int64_t rowBytes = 0, column = 0, stride = 0;
 
   static Range of(PlaceAttr place, const LinearBytes &bytes) {
@@ -82,7 +83,7 @@ struct Range {
       return true;
     return end.isAtMost(other.begin) || other.end.isAtMost(begin);
   }
-  /// Whether both have columns of the same rows.
+  /// Returns true if both have columns of the same rows.
   bool isBesides(const Range &other) const {
     return stride != 0 && stride == other.stride && begin == other.begin;
   }
@@ -99,12 +100,12 @@ struct State {
   Operation *spoiledBy = nullptr;
 };
 
-/// What an op reads while it writes, and what of it may lie where its results
-/// do.
+/// Values that an op reads while it writes, and those that may share a place
+/// with its results.
 struct Readers {
   llvm::SetVector<Value> reads;
   SmallVector<std::pair<Value, OpResult>> sums;
-  // Of the product in whose epilogue a sweep runs.
+  // The product in whose epilogue a sweep runs, and its operands.
   Operation *product = nullptr;
   llvm::SmallPtrSet<Value, 4> productReads, productSums;
 };
@@ -131,11 +132,12 @@ private:
   LogicalResult checkAccumulators(Operation &op);
   void spoil(Operation &op, const Range &written);
 
-  /// The products that run as one with this, the last of them.
+  /// Returns the products that run as one with this one, if it is the last of
+  /// them.
   SmallVector<Operation *> runOf(Operation *product) const;
-  /// What they read.
+  /// Returns the values that these products read.
   llvm::SetVector<Value> productReadsOf(Operation *product) const;
-  /// The outside values that the op reads.
+  /// Returns the outside values that the op reads.
   llvm::SetVector<Value> readsOf(Operation &op) const;
   Readers readersOf(Operation &op) const;
 
@@ -282,8 +284,9 @@ Readers FunctionVerifier::readersOf(Operation &op) const {
   return readers;
 }
 
-/// A result may lie on an operand of its own op only where code generation
-/// agrees; a sweep in an epilogue never on what its product still reads.
+/// Checks that a result shares a place with an operand of its own op only if
+/// code generation supports it. A sweep in an epilogue never overwrites
+/// operands that its product still reads.
 LogicalResult FunctionVerifier::checkOwnOperands(Operation &op,
                                                  const Readers &readers,
                                                  Value result,
@@ -325,7 +328,8 @@ void FunctionVerifier::spoil(Operation &op, const Range &written) {
       state.spoiledBy = &op;
 }
 
-/// What lies outside of workspace is there behind the call.
+/// Checks that an op writes outside of the workspace only where the function
+/// returns results, because that memory outlives the call.
 LogicalResult FunctionVerifier::checkOutlives(Operation &op) {
   ArrayAttr places = placesOf(&op);
   if (!places)
@@ -339,7 +343,7 @@ LogicalResult FunctionVerifier::checkOutlives(Operation &op) {
   return success();
 }
 
-/// As large as what lies in it: no more is taken for every call.
+/// Checks that the workspace is as large as its contents, and no larger.
 LogicalResult FunctionVerifier::checkWorkspace() {
   PlaceAttr stated = function.getWorkspaceAttr();
   PlaceAttr expected =
@@ -389,7 +393,7 @@ LogicalResult FunctionVerifier::runOp(Operation &op) {
   }
   if (failed(checkAccumulators(op)))
     return failure();
-  // What is not read any more need not be watched.
+  // Values without later reads need not be tracked.
   for (Value value : lastReads[&op])
     states.erase(value);
   return success();
@@ -423,9 +427,9 @@ void FunctionVerifier::findLastReaders() {
     }
 }
 
-/// Values lie where they are returned to, or can be copied there: nothing that
-/// is returned elsewhere lies in the way. Arguments are as they were, unless
-/// replaced.
+/// Checks the results. A value is at its place of return, or can be copied
+/// there: no other result is in the way. Arguments are unchanged, unless they
+/// were replaced.
 LogicalResult FunctionVerifier::checkReturn(Operation &op) {
   if (failed(checkReads(op)))
     return failure();
@@ -485,7 +489,7 @@ LogicalResult FunctionVerifier::run() {
 }
 
 //===----------------------------------------------------------------------===//
-// What the functions of a layer agree on
+// Agreement of the functions of a layer
 //===----------------------------------------------------------------------===//
 
 LogicalResult checkPlaces(FunctionOp function, StringRef what, ArrayAttr stated,

@@ -89,10 +89,10 @@ public:
     return std::move(plan);
   }
 
-  /// The tiers' slots that products would like to have side by side, as far as
-  /// this function knows.
+  /// Returns the slots of tiers that products need side by side, as far as this
+  /// function knows.
   FailureOr<SmallVector<SmallVector<TierPlan::Key>>> findTierJoints();
-  /// Whether all ops of this function can use these slots at a stride.
+  /// Returns true if all ops of this function can use these slots at a stride.
   bool allowStride(ArrayRef<TierPlan::Key> keys);
 
 private:
@@ -109,8 +109,8 @@ private:
     return success();
   }
   void findJoints();
-  /// Whether the values of a group have one row size, and all ops that use them
-  /// take a stride.
+  /// Returns true if the values of a group have one row size, and all ops that
+  /// use them accept a stride.
   bool maySitBeside(const Group &group) const;
   void numberTime();
   void collectValues();
@@ -204,7 +204,7 @@ void FunctionPlanner::fixPlaces() {
   }
 }
 
-/// Whether no member of the group lives within the span.
+/// Returns true if no member of the group lives within the span.
 bool FunctionPlanner::hasRoom(const Group &group, const Span &span) const {
   if (span.isEmpty())
     return true;
@@ -238,8 +238,8 @@ bool FunctionPlanner::unite(Value a, Value b) {
   return true;
 }
 
-/// What an accumulator held turns into the result at the moment of the
-/// addition.
+/// Ends the life of each accumulator at its addition, where its contents become
+/// the result.
 LogicalResult FunctionPlanner::endAccumulators() {
   for (Operation &op : block.without_terminator()) {
     for (auto [accumulator, result] : accumulationsOf(&op)) {
@@ -357,8 +357,9 @@ void FunctionPlanner::findJoints() {
     if (joint.size() == run.ops.size() && !isTaken(joints, joint))
       joints.push_back(joint);
   }
-  // What one product reads is read until the last is done, whose epilogue
-  // writes meanwhile: the joint lives as long as all of its groups together.
+  // Operands of one product are read until the last one is done, and the
+  // epilogue writes meanwhile. So the joint lives as long as all of its groups
+  // together.
 }
 
 FailureOr<SmallVector<SmallVector<TierPlan::Key>>>

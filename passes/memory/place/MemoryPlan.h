@@ -2,15 +2,16 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The decision behind `dyna-plan-memory`. Nothing here changes the IR.
+// Decides for `dyna-plan-memory` where values lie. Nothing here changes the IR.
 //
 // Time counts the ops of a function. A value lives from the op that makes it to
 // the last op that reads it, both included. So an op's results never share
 // memory with its operands. A product with a sweep in its epilogue reads until
 // the sweep ends.
 //
-// Three kinds of values share a place on purpose: an accumulator with its new
-// value, an operand that a sweep replaces, and values returned to one place.
+// Three kinds of values share a place on purpose. These are an accumulator and
+// its new value, an operand that a sweep replaces, and values returned to one
+// place.
 //
 //===----------------------------------------------------------------------===//
 

@@ -63,7 +63,7 @@ public:
         visit(other);
   }
 
-  /// What placing all items costs, about.
+  /// Returns an estimate of the work to place all items.
   int64_t work() const { return count + static_cast<int64_t>(items.size()); }
 
 private:
@@ -75,8 +75,9 @@ private:
 
 enum class Fit { Lowest, Smallest };
 
-/// Where `item` goes among the blocks placed so far: into the lowest gap that
-/// is large enough, or the smallest such gap. Offsets of others are -1.
+/// Returns the offset for an item among the blocks placed so far. Uses the
+/// lowest gap that is large enough, or the smallest such gap. Offsets of
+/// unplaced items are -1.
 int64_t findOffset(const Items &items, const Neighbours &neighbours,
                    const std::vector<int64_t> &offsets, size_t index, Fit fit) {
   const PackItem &item = items[index];
@@ -118,9 +119,9 @@ Packing packInOrder(const Items &items, const Neighbours &neighbours,
   return packing;
 }
 
-/// Tries every order. Placing the blocks of an optimal packing by rising
-/// offset, each as low as it can go, never makes it larger: one of the orders
-/// is therefore optimal.
+/// Tries every order. Consider an optimal packing, and place its blocks by
+/// ascending offset, each as low as possible. The result is never larger. So
+/// one of the orders is optimal.
 void tryAllOrders(const Items &items, const Neighbours &neighbours,
                   int64_t bound, Packing &best) {
   Order order(items.size());
@@ -162,7 +163,7 @@ void improve(const Items &items, const Neighbours &neighbours, int64_t bound,
 } // namespace
 
 int64_t maxLive(const std::vector<PackItem> &items) {
-  // What ends goes before what begins at the same moment.
+  // An end comes before a begin at the same moment.
   std::vector<std::pair<int64_t, int64_t>> changes;
   for (const PackItem &item : items)
     if (item.begin <= item.end) {

@@ -199,7 +199,8 @@ public:
   }
   /// The unit of an op; 0 for what stands in front of all.
   size_t of(Operation *op) const { return numbers.lookup(op); }
-  /// Whether all that the epilogue reads beside the product is there before it.
+  /// Returns true if all other operands of the epilogue exist before the
+  /// product.
   bool areThere(const Match &match) const {
     for (Operation *op : match.ops)
       for (Value operand : op->getOperands()) {

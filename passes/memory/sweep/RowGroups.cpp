@@ -66,8 +66,8 @@ private:
     /// Operands from outside, with the number of ops that take them.
     std::unordered_map<int, int> reads;
     std::vector<int> results;
-    /// Products that feed it, each with what keeps it from running directly in
-    /// front: an op in between, `neverLeads`, or `mayLead` if that is not
+    /// Products that feed it, each with the obstacle to run it directly in
+    /// front. That is an op in between, `neverLeads`, or `mayLead` if it is not
     /// known.
     std::map<int, int> products;
     int version = 0;   ///< of its contents
@@ -75,14 +75,14 @@ private:
     size_t weight = 0; ///< ops and neighbours that have come together in it
   };
 
-  /// What is known of two sweeps to compare.
+  /// Known facts about two sweeps that are compared.
   struct Link {
     int between = -1;  ///< an op that lies between them; -1: none is known
     int64_t entry = 0; ///< the number of their last entry in `pairs`
   };
 
-  /// Two sweeps that might become one. `gain` is what that saves or, before
-  /// somebody has looked, at most can save.
+  /// Two sweeps that might become one. `gain` is the saved traffic, or an upper
+  /// bound of it until it is computed.
   struct Pair {
     int64_t gain;
     int a, b; ///< first ops
@@ -123,7 +123,7 @@ private:
       add(graph.values[value].producer);
     for (int consumer : graph.values[value].consumers)
       add(consumer);
-    // Those that may be one sweep stand together.
+    // Ops that may be one sweep become adjacent.
     std::sort(users.begin(), users.end());
     for (size_t i = 0; i < users.size(); ++i)
       for (size_t j = i + 1; j < users.size() && j <= i + maxNeighbours; ++j) {
@@ -148,9 +148,9 @@ private:
                   sweeps[b].version, false, numEntries});
   }
 
-  /// Whether no path leads from one to the other through a third. What has been
-  /// found to lie between two stays there, until it becomes a part of one of
-  /// them.
+  /// Returns true if no path leads from one to the other through a third unit.
+  /// An op that was found between two stays there, until it becomes a part of
+  /// one of them.
   bool areAdjacent(int a, int b) {
     int detour = units.findDetour(a, b, b);
     if (detour < 0)
@@ -196,14 +196,15 @@ private:
     return sweep.reads.size() + sweep.results.size();
   }
 
-  /// What `reader` reads of the value, and the maker writes for it alone.
+  /// Returns the traffic of a value that `readers` read, including the write if
+  /// nothing else reads it.
   int64_t passedBytes(int value, int readers) const {
     const FusionValue &passed = graph.values[value];
     bool isLast = !passed.returned && units.outsideConsumers(value) == readers;
     return passed.bytesPerRow * (isLast ? 2 : 1);
   }
 
-  /// The traffic of both without that of their union.
+  /// Returns the traffic of both minus that of their union.
   int64_t savedTraffic(int a, int b) {
     if (sizeOf(sweeps[a]) > sizeOf(sweeps[b]))
       std::swap(a, b);
@@ -225,8 +226,8 @@ private:
     return bytes;
   }
 
-  /// Whether the rows may share a sweep, as far as they alone say. Those of
-  /// each already do.
+  /// Returns true if the rows of two units may share a sweep, ignoring other
+  /// ops. Those of each unit already do.
   bool fit(int a, int b) {
     const FusionNode &nodeA = graph.nodes[sweeps[a].rows.front()];
     const FusionNode &nodeB = graph.nodes[sweeps[b].rows.front()];
@@ -234,7 +235,7 @@ private:
            mayPass(a, b) && mayPass(b, a);
   }
 
-  /// Whether what `to` takes from `from` may stay in registers.
+  /// Returns true if values that `to` reads from `from` may stay in registers.
   bool mayPass(int from, int to) {
     auto mayTake = [&](int value) {
       if (graph.values[value].bytesPerRow == 0)
@@ -268,9 +269,9 @@ private:
     return isSweep(unit) ? sweeps[unit].rows.front() : leaders[unit];
   }
 
-  /// Whether there is no way from the product to the rows of one or two units
-  /// but directly, and none back. What one unit says of it stays true, until
-  /// the op in between becomes a part of it.
+  /// Returns true if every path from the product to the rows of one or two
+  /// units is direct, and none leads back. A result about one unit stays true
+  /// until the op in between becomes a part of it.
   bool canLead(int product, int a, int b) {
     int leader = units.unitOfNode(product);
     for (int unit : {a, b}) {
@@ -323,8 +324,8 @@ private:
   }
 
   void merge(int a, int b) {
-    // The lighter becomes a part of the heavier, and of all that the two have
-    // the smaller goes into the larger; the name is that of the first.
+    // The lighter sweep becomes a part of the heavier one. Of their data, the
+    // smaller sets are added to the larger ones. The name is that of the first.
     if (sweeps[a].weight < sweeps[b].weight)
       std::swap(a, b);
     bool isSwapped = sizeOf(sweeps[a]) < sizeOf(sweeps[b]);

@@ -23,7 +23,7 @@ int64_t hotBytes(const FusionGraph &graph, int product,
   return bytes;
 }
 
-/// Whether the row-wise ops may share a sweep, as far as they alone say.
+/// Returns true if the row-wise ops may share a sweep, ignoring other ops.
 bool fitTogether(const FusionGraph &graph, const std::vector<int> &rows) {
   std::set<int> members(rows.begin(), rows.end());
   for (int node : rows) {

@@ -71,9 +71,10 @@ template <typename HeadOp> static LinearBytes scratchOfHead(HeadOp head) {
   return bytes;
 }
 
-/// A table that is narrower than the sums of its rows gets every row added
-/// once: the tokens of each row are linked (32-bit indices, the first of every
-/// row and the next of every token).
+/// Returns the scratch of a table's gradient. A table that is narrower than the
+/// sums of its rows gets every row added once. For this the tokens of each row
+/// are linked. The links are 32-bit indices: the first of every row and the
+/// next of every token.
 template <typename TableGradOp>
 static std::optional<LinearBytes> scratchOfTable(TableGradOp grad) {
   auto type = cast<RankedTensorType>(grad.getAccumulator().getType());

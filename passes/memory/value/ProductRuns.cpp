@@ -211,7 +211,7 @@ SmallVector<ProductRun> mlir::dyna::findAdjacentRuns(FunctionOp function) {
   return runs;
 }
 
-/// Whether the values are columns of the same rows, one behind the other.
+/// Returns true if the values are adjacent columns of the same rows.
 static bool areSideBySide(FunctionOp function, ArrayRef<Value> values) {
   PlaceAttr first = function.getPlaceOf(values.front());
   if (!first || first.getStride() == 0)

@@ -59,8 +59,9 @@ bool mlir::dyna::mayReplace(RowsOp rows, Value operand, OpResult result) {
   if (operand.getType() != result.getType() || !last ||
       last->getBlock() != &body)
     return false;
-  // What a product is told is done while it is made, or after it has been
-  // written to where its result goes; of the product itself there is nothing.
+  // A described epilogue runs while the product is computed, or after the
+  // product was written to the place of its result. The product itself has no
+  // memory then.
   if (!takesAnySweep(rows)) {
     SmallVector<DescribedEpilogue> epilogues = describedEpilogues(rows);
     auto isOf = [&](const DescribedEpilogue &epilogue) {
@@ -98,8 +99,8 @@ bool mlir::dyna::mayReplace(RowsOp rows, Value operand, OpResult result) {
   return true;
 }
 
-/// Whether the result is the sum of `operand` over ranks, which nothing else in
-/// the exchange reads.
+/// Returns true if the result is the sum of `operand` over ranks, and nothing
+/// else in the exchange reads it.
 static bool isOnlySum(dist::ExchangeOp exchange, Value operand,
                       OpResult result) {
   SmallVector<dist::CollectiveOpInterface> collectives =

@@ -23,8 +23,8 @@ static bool isDynaFloat(Type type) {
   return type.isF64() || type.isF32() || type.isBF16();
 }
 
-/// Whether all sizes are positive and their product, in the widest type, fits
-/// in 63 bits.
+/// Returns true if all sizes are positive and their product, in the widest
+/// type, fits in 63 bits.
 static bool areCountable(ArrayRef<int64_t> sizes) {
   int64_t bytes = sizeof(double);
   for (int64_t size : sizes)

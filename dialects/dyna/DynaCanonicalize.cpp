@@ -40,7 +40,7 @@ OpFoldResult ReluOp::fold(FoldAdaptor) {
   return inner.getResult();
 }
 
-/// Whether every value of `from` has an equal one in `to`.
+/// Returns true if every value of `from` has an equal one in `to`.
 static bool isLossless(Type from, Type to) {
   const llvm::fltSemantics &narrow = cast<FloatType>(from).getFloatSemantics();
   const llvm::fltSemantics &wide = cast<FloatType>(to).getFloatSemantics();

@@ -2,9 +2,10 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Order inside each rule: gradients of vectors (row-wise, they join the sweep
-// that makes `dy`), then gradients of matrices, then those of activations,
-// after which `dy` is dead and its memory free.
+// Builds the gradients of ops. Each rule first makes gradients of vectors,
+// which are row-wise and join the sweep that makes `dy`. Then come gradients of
+// matrices, and at last those of activations. After these `dy` is dead and its
+// memory free.
 //
 //===----------------------------------------------------------------------===//
 

@@ -82,8 +82,9 @@ Work mlir::dyna::workIn(Operation *op) {
 // Other ranks, and the rows of a micro-batch
 //===----------------------------------------------------------------------===//
 
-/// Of the softmax over a vocabulary that is dealt to ranks: the largest logit of
-/// every row, then its sum of exponentials and its target's logit, in f64.
+/// Returns the exchanges of the softmax over a vocabulary that is split over
+/// ranks, in f64. The first is the largest logit of every row. The second has
+/// its sum of exponentials and its target's logit.
 static InnerExchanges softmaxExchanges(ShardAttr shard) {
   constexpr int64_t number = sizeof(double);
   if (!shard)
@@ -137,7 +138,7 @@ Accumulations AdamwOp::getAccumulations() {
           accumulation(getM(), getNewM()), accumulation(getV(), getNewV())};
 }
 
-/// Those of the ops in the body that leave the sweep.
+/// Returns the accumulations of ops in the body whose results leave the sweep.
 Accumulations RowsOp::getAccumulations() {
   Accumulations pairs;
   Operation *yield = getBody().front().getTerminator();

@@ -105,11 +105,11 @@ LogicalResult LayerOp::verify() {
   return success();
 }
 
-/// Whether the distribute phase made it: the layer of one rank of a mesh. The
-/// attribute is of `dist`, which this dialect does not depend on.
+/// Returns true if the distribute phase made the layer, for one rank of a mesh.
+/// The attribute is of `dist`, which this dialect does not depend on.
 static bool isPart(LayerOp layer) { return layer->hasAttr("dist.mesh"); }
 
-/// In `body`, which is `what`.
+/// Checks the tables in `body`; messages call it `what`.
 static LogicalResult verifyTablesAreWhole(Region &body, StringRef what) {
   WalkResult result = body.walk([&](TableOpInterface op) {
     ShardAttr shard = op.getShardAttr();

@@ -23,7 +23,7 @@ StringRef mlir::dyna::nearestName(StringRef name, ArrayRef<StringRef> names,
   return nearest;
 }
 
-/// Whether the syntax of ops never has it among the attributes.
+/// Returns true if the syntax of ops never has it among the attributes.
 static bool isSpelledElsewhere(StringRef name) {
   return name == "sym_name" || name == "arg_attrs" || name == "res_attrs" ||
          name == "function_type" || name == "num_parameters" ||
@@ -51,7 +51,8 @@ static InFlightDiagnostic refuse(InFlightDiagnostic diagnostic, StringRef name,
   return diagnostic;
 }
 
-/// What the op's definition and the dialects declare for it.
+/// Returns the attributes that the op's definition and the dialects declare for
+/// it.
 static SmallVector<StringRef> knownNames(Operation *op) {
   SmallVector<StringRef> names;
   if (std::optional<RegisteredOperationName> info = op->getRegisteredInfo())

@@ -58,8 +58,8 @@ static Value adaptedResult(LinearOp linear) {
   return linear.getResult();
 }
 
-/// Whether an attention reads the result of the product, or the product that of
-/// an attention.
+/// Returns true if an attention reads the result of the product, or the product
+/// reads that of an attention.
 static bool isBesideAttention(LinearOp linear) {
   if (linear.getX().getDefiningOp<AttentionOp>())
     return true;

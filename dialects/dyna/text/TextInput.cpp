@@ -54,10 +54,10 @@ public:
       defined->bytes = llvm::SaturatingAdd(defined->bytes, known->second.bytes);
     return known->second.depth;
   }
-  /// What all aliases used so far stand for.
+  /// Returns the bytes that all aliases used so far expand to.
   uint64_t getUsedBytes() const { return usedBytes; }
-  /// A word at the begin of a line, outside of brackets and behind a value, is
-  /// an op.
+  /// Ends an alias at a word at the beginning of a line, outside of brackets
+  /// and after a value: it is an op.
   void endAt(size_t at, int depth) {
     if (at > 0 && text[at - 1] == '\n' && depth == outside &&
         lastSeen >= valueAt)
@@ -249,7 +249,7 @@ private:
   Aliases aliases;
   Lengths lengths;
   const uint64_t mostBytes;
-  // Of each kind by itself: what `>` closes is no business of `[`.
+  // Open brackets of each kind: `>` must not close `[`.
   int open[4] = {}, minus = 0, depth = 0;
 };
 

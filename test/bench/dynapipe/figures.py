@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Figures of DynaPipe (EuroSys'24), played by `dyna-plan` on described clusters.
+"""Figures of DynaPipe (EuroSys'24), simulated by `dyna-plan` on described clusters.
 
     test/bench/dynapipe/figures.py --build-dir build --lengths multitask_lengths.csv \
         --length-columns input_tokens,target_tokens --out docs/results/dynapipe.md
 
 GPT of table 1 on 4, 8, 16 and 32 A100 of 40 GB (nodes of eight), constants of `runtime/cost/descriptions`, none fitted.
-Every way of planning is searched over degrees (powers of two, tensor parallelism within a node, with and without ZeRO-1),
-the size of micro-batches and recomputation on the first mini-batches of a shuffled epoch; the best three are played on more.
+Each kind of plan is searched over degrees (powers of two, tensor parallelism within a node, with and without ZeRO-1),
+the size of micro-batches and recomputation on the first mini-batches of a shuffled epoch; the best three are simulated on more.
 
-What was played is kept in the build folder (dynapipe.jsonl) and not played again by the same `dyna-plan`: a run that was ended
+Results are kept in the build folder (dynapipe.jsonl) and not simulated again by the same `dyna-plan`: an interrupted run
 goes on where it was. Progress goes to standard error, one JSON line for each result to standard output, tables to --out, each
 as soon as it is there, and a picture beside it.
 """
@@ -120,8 +120,8 @@ def figure_14(bench, setting, sizes, batches):
 def ablation(bench, sizes, lengths):
     """How much of the gain over packing is the baseline's: its mode, its size of micro-batches."""
     page = ["## What makes the gain over packing", "",
-            f"Best degrees for each entry, first {bench.search_steps} of the mini-batches: padded, adaptive plans over the packed baseline where that has to take one mode "
-            "of recomputation or one number of rows, or may choose both.", ""]
+            "Gain of padded, adaptive plans over the packed baseline. In each column the baseline has one mode of recomputation or one number of rows, "
+            f"or may choose both. Best degrees for each entry; first {bench.search_steps} of the mini-batches.", ""]
     rows = []
     for size in sizes:
         for positions in lengths:
@@ -143,8 +143,8 @@ def ablation(bench, sizes, lengths):
 def figure_3(bench, lengths):
     """One sample through a layer that is like those of T5-11B: its slices in a trace."""
     page = ["## Time of one layer (figure 3)", "",
-            "Milliseconds of one layer, forward and backward, for one sample of a length: 128 heads of 128, width 1,024, feed-forward 65,536, as "
-            "in T5-11B's encoder. Beside it, in brackets, per token relative to the first row.", ""]
+            "Milliseconds of one layer, forward and backward, for one sample of a length. The layer has 128 heads of 128, width 1,024, feed-forward 65,536, "
+            "as in T5-11B's encoder. In brackets: time per token, relative to the first row.", ""]
     layer = Size("T5-11B", 1, 1, 1024, 128, 65536)
     rows, first = [], {}
     for positions in lengths:
@@ -165,8 +165,8 @@ def figure_3(bench, lengths):
 def figure_5(bench, setting, size, lengths):
     """Micro-batches of so many tokens or so many samples, beside the cut that is the optimum, at its degrees."""
     page = [f"## Sizes of micro-batches (figure 5): {SETTINGS[setting].lower()}", "",
-            f"GPT {size.name}, 65,536 tokens a step, at the degrees at which padded, adaptive plans are best; 1F1B, the best of the three modes of "
-            "recomputation; throughput over that of the padded, adaptive plans. OOM: no mode fits.", ""]
+            f"GPT {size.name}, 65,536 tokens a step, at the degrees at which padded, adaptive plans are best. The schedule is 1F1B with the best of the three modes "
+            "of recomputation. Throughput over that of the padded, adaptive plans; OOM: no mode fits.", ""]
     counts = (1, 2, 4, 8, 16, 32)
     rows = []
     for positions in lengths:
@@ -192,7 +192,7 @@ def figure_5(bench, setting, size, lengths):
 
 def figure_7(bench, size):
     page = ["## Noise in execution times (figure 7)", "",
-            "GPT 6.7 B, pp=8, 32 equal samples of 1,024 tokens, one a micro-batch: the step under noise over the step as planned, "
+            "GPT 6.7 B, pp=8, 32 equal samples of 1,024 tokens, one a micro-batch. Duration of the step under noise over that of the planned step, "
             "mean of 20 seeds. The noise is that of each layer's function; a stage has four.", ""]
     equal = ",".join(["1024"] * 32)
     words = ["ragged+1f1b", "ragged+adaptive", "ragged+gpipe"]
@@ -238,8 +238,8 @@ def figure_16a(bench, arguments):
     program = arguments.build_dir / "bin" / "bench_t5"
     if not program.exists() or len(bench.plans.columns) != 2:
         return []
-    page = ["## Ways to make micro-batches (figure 16a)", "",
-            "T5-11B, described layers, eight devices, tp=8, no pipeline, maximum length 4,096, 65,536 tokens a step, 40 steps; each with its best size "
+    page = ["## Batchings (figure 16a)", "",
+            "T5-11B, described layers, eight devices, tp=8, no pipeline, maximum length 4,096, 65,536 tokens a step, 40 steps. Each batching has its best size "
             "of micro-batches and recomputation. Rows of the packed baseline have 4,096 tokens in the encoder and 1,024 in the decoder.", ""]
     rows = []
     pairs = bench.plans.write("pairs.csv", "encoder,decoder\n" + "".join(f"{a},{b}\n" for a, b in bench.plans.samples))
@@ -256,8 +256,8 @@ def figure_16a(bench, arguments):
 
 def figure_17(bench):
     page = ["## Planning time (figure 17)", "",
-            "Seconds of one thread to plan and prove a step of the best plans above, beside the seconds of the step as it is played, and how many "
-            "planning threads keep up with it; measured on a machine with other work.", ""]
+            "Seconds of one thread to plan and verify a step of the best plans above, beside the simulated seconds of the step. The last column is "
+            "the number of planning threads that keep up with it. Measured on a machine with other work.", ""]
     rows = []
     for setting in SETTINGS:
         for size in SIZES:
@@ -275,9 +275,9 @@ def figure_17(bench):
 
 def figure_18(bench):
     page = ["## Predictions (figure 18)", "",
-            "The step as planned beside the same plans played under conditions that the planner does not know: functions that deviate by a tenth "
-            "(`noise=0.1`), and nodes whose ports are shared by what is under way (`links=nodes`). Of the best plans above, adaptive ones: the mean and the "
-            "largest |predicted - played| / played.", ""]
+            "Predicted steps beside the same plans simulated under conditions that the planner does not know. Functions deviate by a tenth "
+            "(`noise=0.1`), and transfers under way share the ports of nodes (`links=nodes`). For the best adaptive plans above: the mean and the "
+            "largest |predicted - simulated| / simulated.", ""]
     rows = []
     for setting in SETTINGS:
         for side in (PADDED, RAGGED):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""From how many samples on a switch between strategies of HotSPa's figure 8 is worth it, played by `dyna-plan`.
+"""Finds from how many samples on a switch between strategies of HotSPa's figure 8 pays, simulated by `dyna-plan`.
 
     test/bench/hotspa/break_even.py --build-dir build --reach 0.335 --call 3.2e-3 --out docs/results/hotspa.md
 
@@ -82,8 +82,8 @@ def page(player, strategies, lengths):
             ways = [f"{player.ways(home, guest, side):.2f}" for side in ("ours", "algorithm1")]
             rows.append([table3.name_of(home), table3.name_of(guest), f"{ways[0]} ({ways[1]})"] + cells)
     lines = ["## Samples at which a switch of figure 8 breaks even", "",
-             "The fewest samples, each as long as its row, from which on a step is shorter if they leave home for the guest: with the",
-             f"switch there and back as planned (by Algorithm 1, where that is another number). -: it never is, up to {MOST:,} samples.", ""]
+             "The smallest number of samples, each as long as its row, from which on a step is shorter if they leave home for the guest.",
+             f"It includes the planned switch there and back (in brackets by Algorithm 1, if that differs). -: never shorter, up to {MOST:,} samples.", ""]
     return lines + table3.table(["home", "guest", "switches, s"] + [f"samples of {length // K}K" for length in lengths], rows)
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Figure 7 of HotSPa (SOSP'24), played by `dyna-plan`: how many times as fast as one strategy a step that switches is.
+"""Figure 7 of HotSPa (SOSP'24), simulated by `dyna-plan`: speed of a step that switches, over that of one strategy.
 
     test/bench/hotspa/figure7.py --build-dir build --lengths code_lengths.csv --reach 0.335 --call 3.2e-3 --crawl 140014,87256,22334,13646,10974 \
         --out docs/results/hotspa.md

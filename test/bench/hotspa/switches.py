@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Switches between HotSPa's strategies (SOSP'24, figure 8 and table 3), as `dyna-plan --switch` plans and plays them.
+"""Switches between HotSPa's strategies (SOSP'24, figure 8 and table 3), as `dyna-plan --switch` plans and simulates them.
 
     test/bench/hotspa/switches.py --build-dir build --out docs/results/hotspa.md
 
@@ -86,8 +86,8 @@ def ratio(row):
 
 def page(switches, strategies, cycles):
     lines = ["## Switches between strategies (figure 8)", "",
-             "Milliseconds until the last rank has its parameters; in brackets how many times the bound that is, and the peak of the fullest",
-             "rank (both layouts, and what it passes on). Strategies are (dp,tp,pp); rows switch from, columns to.", ""]
+             "Milliseconds until the last rank has its parameters. In brackets: this time over the bound, and the peak of the fullest rank",
+             "(both layouts, and what it passes on). Strategies are (dp,tp,pp); rows switch from, columns to.", ""]
     for order, words in ORDERS.items():
         lines += [f"### {words}: order={order}", ""]
         for side, title in SIDES.items():

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Table 3 of HotSPa (SOSP'24), played by `dyna-plan`: LLaMA 32B, 32 A800 of 80 GB, samples up to 32K, 512 a step.
+"""Table 3 of HotSPa (SOSP'24), simulated by `dyna-plan`: LLaMA 32B, 32 A800 of 80 GB, samples up to 32K, 512 a step.
 
     test/bench/hotspa/table3.py --build-dir build --lengths code_lengths.csv --out docs/results/hotspa.md
 
@@ -226,9 +226,9 @@ def main():
     crawl = make_lengths(tokens["CommonCrawl"])
     say(crawl=tokens["CommonCrawl"], samples=len(crawl), made=[sum(part) for part in steps.split(crawl, ENDS)])
     page = ["## Table 3", "",
-            f"Fitted to Static on GitHub: {100 * player.reach:.1f} % of the rate is reached, and a call takes {1e3 * player.call_seconds:.2f} ms before it begins "
-            f"({', '.join(f'{here:.1f} for {goal}' for here, goal in zip(fitted, PAPER['GitHub']['Static']))} s). "
-            f"A step of the code lengths has {sum(tokens['GitHub']):,} tokens; one made like CommonCrawl {sum(tokens['CommonCrawl']):,.0f}, by range "
+            f"Fitted to Static on GitHub: {100 * player.reach:.1f} % of the rate is reached, and a call costs {1e3 * player.call_seconds:.2f} ms before it begins. "
+            f"The fit has {', '.join(f'{here:.1f} for {goal}' for here, goal in zip(fitted, PAPER['GitHub']['Static']))} s. "
+            f"A step of the code lengths has {sum(tokens['GitHub']):,} tokens. One made like CommonCrawl has {sum(tokens['CommonCrawl']):,.0f}, by range "
             f"{', '.join(f'{count:,.0f}' for count in tokens['CommonCrawl'])}.", ""]
     for data, samples in (("GitHub", github), ("CommonCrawl", crawl)):
         found = as_published(player, tokens[data], CASES)

@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <optional>
 
 namespace dyna {
@@ -93,8 +94,7 @@ public:
   /// with a slowdown what `evenStages` says.
   Status takeLargest(int microBatches, const PlanOptions &options, bool trains,
                      std::optional<double> slowdown = 1, bool alone = false) {
-    // Later micro-batches reuse the places of those that are done, beyond the
-    // number kept at a time.
+    // Those behind what is kept at a time find the place of those before.
     const int kept = std::min(microBatches, mostKept(options, alone));
     const int most = fewOf(mostPlaced, 4, options, alone);
     const int placed = kept <= most ? microBatches : most;
@@ -104,20 +104,14 @@ public:
       return take(plan);
     DYNA_ASSIGN_OR_RETURN(plan::Plan half,
                           sized(placed / 2, options, trains, slowdown, alone));
-    for (size_t rank = 0; rank < plan.ranks.size(); ++rank) {
-      int64_t &bytes = plan.ranks[rank].dynamicBytes;
-      const int64_t more =
-          std::max<int64_t>(0, bytes - half.ranks[rank].dynamicBytes);
-      const int steps = placed - placed / 2;
-      bytes += (more + steps - 1) / steps * (kept - placed);
-    }
+    addBytes(half, placed - placed / 2, kept - placed, plan);
     return take(plan);
   }
 
-  /// In a sequential plan the blocks of a micro-batch are freed at its end.
-  /// Their order depends only on whether other micro-batches follow, because
-  /// the last one starts the reductions. So two micro-batches stand for any
-  /// number, and the sequential form of any plan fits.
+  /// The lives of a sequential plan's blocks end with their micro-batch, and
+  /// their order depends on nothing but whether others follow (the last one
+  /// starts the reductions, which come in between), so that two stand for all:
+  /// whatever the plan, its sequential form fits.
   Status takeSequential(const PlanOptions &options, bool training) {
     const PlanOptions sequential = lastResort(options);
     for (int count = 1; count <= 3; ++count)
@@ -242,18 +236,81 @@ private:
                : static_cast<int>(1 + (count - 2 + slices) / slices);
   }
 
+  /// Adds the bytes of `more` micro-batches or slices to a plan that has `steps` of
+  /// them more than `half`.
+  static void addBytes(const plan::Plan &half, int64_t steps, int64_t more,
+                       plan::Plan &plan) {
+    for (size_t rank = 0; rank < plan.ranks.size(); ++rank) {
+      int64_t &bytes = plan.ranks[rank].dynamicBytes;
+      const int64_t grown =
+          std::max<int64_t>(0, bytes - half.ranks[rank].dynamicBytes);
+      bytes += (grown + steps - 1) / steps * more;
+    }
+  }
+
+  /// Slices of a micro-batch that are placed. All behind them are alike, so that each
+  /// takes the same bytes more.
+  std::size_t mostSlices(const PlanOptions &options) const {
+    // Half of them fill the pipeline, and end behind the list.
+    return 2 * std::max<std::size_t>({32, static_cast<size_t>(graph_.stages()),
+                                      options.slices.lengths.size()});
+  }
+
   StatusOr<plan::Plan> sized(int microBatches, const PlanOptions &options,
                              bool trains, std::optional<double> slowdown,
                              bool alone) {
+    SliceChoice slices;
+    slices.lengths = options.slices.cut(tokensOf(options, alone));
+    const std::size_t all = slices.lengths.size(), most = mostSlices(options);
+    slices.lengths.resize(std::min(all, most));
+    DYNA_ASSIGN_OR_RETURN(plan::Plan plan, sized(microBatches, options, slices,
+                                                 trains, slowdown, alone));
+    if (all <= most)
+      return plan;
+    const int64_t placedRows = storeRows(slices);
+    slices.lengths.resize(most / 2);
+    DYNA_ASSIGN_OR_RETURN(plan::Plan half, sized(microBatches, options, slices,
+                                                 trains, slowdown, alone));
+    const auto steps = static_cast<int64_t>(most - most / 2),
+               more = static_cast<int64_t>(all - most);
+    addBytes(half, steps, more, plan);
+    // Rows of stores are rounded up once for each micro-batch.
+    const int64_t rows = (placedRows - storeRows(slices)) * more / steps;
+    addStores(dyna_round_rows(tokensOf(options, alone)) - placedRows - rows,
+              std::min(microBatches, mostKept(options, alone)), plan);
+    return plan;
+  }
+
+  /// Returns the rows of the store of a micro-batch with these slices.
+  static int64_t storeRows(const SliceChoice &slices) {
+    return dyna_round_rows(std::accumulate(slices.lengths.begin(),
+                                           slices.lengths.end(), int64_t{0}));
+  }
+
+  /// Adds rows to the stores of so many micro-batches.
+  void addStores(int64_t rows, int microBatches, plan::Plan &plan) const {
+    for (int rank = 0; rows > 0 && rank < plan.rankCount(); ++rank) {
+      const RankView &view = graph_.replicaView(rank);
+      for (int l = view.firstLayer(); l < view.endLayer(); ++l)
+        plan.ranks[rank].dynamicBytes +=
+            microBatches *
+            (view.keyBytes(l, rows) + view.keyGradientBytes(l, rows));
+    }
+  }
+
+  /// Plans micro-batches of exactly these slices.
+  StatusOr<plan::Plan> sized(int microBatches, const PlanOptions &options,
+                             const SliceChoice &slices, bool trains,
+                             std::optional<double> slowdown, bool alone) {
     plan::Plan plan = writer_.empty();
     plan::Segment all;
-    all.length = tokensOf(options, alone);
+    all.length = std::accumulate(slices.lengths.begin(), slices.lengths.end(),
+                                 int64_t{0});
     for (int m = 0; m < microBatches; ++m) {
       all.sample = m;
       plan.microBatches.push_back({{all}, /*replica=*/0});
     }
-    plan.microBatches =
-        sliceMicroBatches(std::move(plan.microBatches), options.slices);
+    plan.microBatches = sliceMicroBatches(std::move(plan.microBatches), slices);
     auto seconds = [&](int, const std::vector<int> &own) {
       if (!slowdown)
         return estimateStages(graph_, writer_.costs(), plan, own, options);
@@ -319,7 +376,7 @@ StatusOr<std::vector<int64_t>> leastDynamicBytes(const PlanWriter &writer,
       checkOptions(writer.graph().model(), writer.graph().ranks(), fitting));
   Largest largest(writer);
   for (const PlanOptions &fixed : withFixedSlices(writer, fitting)) {
-    // With `auto`, samples stay whole if slices do not fit.
+    // What `auto` cuts stays whole if slices do not fit.
     if (options.slices.policy == SlicePolicy::Auto && fixed.slices.any())
       break;
     DYNA_RETURN_IF_ERROR(largest.takeSequential(fixed, training));
@@ -339,7 +396,7 @@ StatusOr<std::vector<int64_t>> largestDynamicBytes(const PlanWriter &writer,
         options.slices.policy == SlicePolicy::Auto && fixed.slices.any();
     if (!onlyTrains) {
       DYNA_RETURN_IF_ERROR(largest.takeSequential(fixed, training));
-      // Plans rarely need this form, because others are tried first.
+      // What else is tried makes that form rare.
       DYNA_RETURN_IF_ERROR(largest.takeEvaluation(fixed));
     }
     if (training)

@@ -4,6 +4,8 @@
 
 #include "runtime/planner/place/PlaceBlocks.h"
 
+#include "runtime/planner/place/PlacedBlocks.h"
+
 #include <algorithm>
 #include <numeric>
 #include <tuple>
@@ -50,120 +52,6 @@ connectedGroups(const std::vector<BlockLifetime> &blocks) {
   }
   return groups;
 }
-
-/// Blocks that have their places, in windows of time. A block is in each window that
-/// its life meets, so that a short life is compared with few others. Blocks that live
-/// as long as a window form its floor, as far as they leave no gap. Nothing else can lie
-/// below the floor, so what is there is not looked at again.
-class PlacedBlocks {
-public:
-  PlacedBlocks(const std::vector<BlockLifetime> &blocks,
-               const std::vector<int> &order) {
-    if (order.empty())
-      return;
-    int64_t lives = 0;
-    begin_ = blocks[order[0]].first;
-    for (int b : order) {
-      begin_ = std::min(begin_, blocks[b].first);
-      end_ = std::max<int64_t>(end_, blocks[b].last + 1);
-      lives += blocks[b].last - blocks[b].first + 1;
-    }
-    // A block is in about three windows in the mean.
-    const auto count = static_cast<int64_t>(order.size());
-    length_ = static_cast<int>(std::max<int64_t>(1, lives / (2 * count)));
-    windows_.resize(static_cast<size_t>((end_ - begin_ - 1) / length_ + 1));
-  }
-
-  /// Returns the lowest offset at which the block meets none of the others.
-  int64_t lowest(const BlockLifetime &block) {
-    if (block.bytes == 0)
-      return 0;
-    const int first = windowOf(block.first), last = windowOf(block.last);
-    next_.assign(last - first + 1, 0);
-    int64_t offset = 0;
-    for (int w = first; w <= last; ++w)
-      offset = std::max(offset, windows_[w].floor);
-    // Blocks that a cursor has passed end below the offset or live at another
-    // time. A higher offset may meet more blocks in windows that were already
-    // visited.
-    for (bool isRising = true; isRising;) {
-      isRising = false;
-      for (int w = first; w <= last; ++w) {
-        const std::vector<Placed> &above = windows_[w].above;
-        size_t &at = next_[w - first];
-        for (; at < above.size() && above[at].begin < offset + block.bytes;
-             ++at) {
-          const Placed &other = above[at];
-          if (other.last < block.first || other.first > block.last ||
-              other.end <= offset)
-            continue;
-          offset = other.end;
-          isRising = first != last;
-        }
-      }
-    }
-    return offset;
-  }
-
-  void add(const BlockLifetime &block, int64_t offset) {
-    if (block.bytes == 0)
-      return;
-    const Placed mine{offset, offset + block.bytes, block.first, block.last};
-    for (int w = windowOf(block.first); w <= windowOf(block.last); ++w) {
-      Window &window = windows_[w];
-      if (offset <= window.floor && fills(mine, w)) {
-        raiseFloor(w, mine.end);
-        continue;
-      }
-      window.above.insert(
-          std::upper_bound(window.above.begin(), window.above.end(), mine,
-                           [](const Placed &x, const Placed &y) {
-                             return x.begin < y.begin;
-                           }),
-          mine);
-    }
-  }
-
-private:
-  struct Placed {
-    int64_t begin, end;
-    int first, last;
-  };
-  struct Window {
-    int64_t floor = 0;
-    std::vector<Placed> above; ///< by begin; each ends above the floor
-  };
-
-  /// Returns true if the block lives as long as the window.
-  bool fills(const Placed &block, int window) const {
-    const int64_t begin = begin_ + static_cast<int64_t>(window) * length_;
-    return block.first <= begin &&
-           block.last >= std::min(begin + length_, end_) - 1;
-  }
-
-  void raiseFloor(int number, int64_t to) {
-    Window &window = windows_[number];
-    window.floor = to;
-    size_t met = 0;
-    for (; met < window.above.size() && window.above[met].begin <= window.floor;
-         ++met)
-      if (fills(window.above[met], number))
-        window.floor = std::max(window.floor, window.above[met].end);
-    const auto end = window.above.begin() + static_cast<std::ptrdiff_t>(met);
-    window.above.erase(std::remove_if(window.above.begin(), end,
-                                      [&](const Placed &one) {
-                                        return one.end <= window.floor;
-                                      }),
-                       end);
-  }
-
-  int windowOf(int time) const { return (time - begin_) / length_; }
-
-  int begin_ = 0, length_ = 1;
-  int64_t end_ = 0;
-  std::vector<Window> windows_;
-  std::vector<size_t> next_; ///< in the windows of one block
-};
 
 } // namespace
 

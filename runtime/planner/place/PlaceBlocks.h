@@ -13,23 +13,12 @@
 #ifndef DYNA_RUNTIME_PLANNER_PLACEBLOCKS_H
 #define DYNA_RUNTIME_PLANNER_PLACEBLOCKS_H
 
-#include <cstdint>
+#include "runtime/planner/place/BlockLifetime.h"
+
 #include <limits>
-#include <tuple>
 #include <vector>
 
 namespace dyna {
-
-/// A block that is alive from time `first` to time `last`, both included.
-struct BlockLifetime {
-  int64_t bytes = 0; ///< a multiple of the alignment
-  int first = 0;
-  int last = 0;
-
-  bool operator<(const BlockLifetime &o) const {
-    return std::tie(bytes, first, last) < std::tie(o.bytes, o.first, o.last);
-  }
-};
 
 struct BlockPlacement {
   std::vector<int64_t> offsets;
@@ -45,7 +34,7 @@ BlockPlacement placeBlocks(const std::vector<BlockLifetime> &blocks);
 
 /// Places the blocks of `order` one after the other, each at the lowest offset that
 /// is free during its whole life. Returns the peak. `offsets` has an element for
-/// every block. O(n m) for n blocks of which m are alive at about the same time.
+/// every block. O(n sqrt(n)) set operations for n blocks (PlacedBlocks.h).
 ///
 /// Stops if the peak reaches `limit`. The blocks behind then have no offsets, and the
 /// returned peak is that of the others.

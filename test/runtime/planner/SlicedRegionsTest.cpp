@@ -98,4 +98,40 @@ TEST_F(SlicedRegionsTest, HaveRoomForDrawnSteps) {
   }
 }
 
+// Of more than 64 slices the first ones are placed, and each other takes the same bytes
+// more. All slices of a list are placed.
+TEST_F(SlicedRegionsTest, ManySlicesTakeWhatAllOfThemTake) {
+  const Case cases[] = {
+      {"pp=2,layers=3+2", Schedule::OneForwardOneBackward, "150", 1050, 0},
+      {"pp=4,layers=2+1+1+1", Schedule::GPipe, "97", 970, 0},
+      {"pp=3,layers=2+2+1", Schedule::Adaptive, "128", 960, 0},
+      {"pp=2,layers=3+2", Schedule::Cyclic, "71", 750, 0},
+  };
+  for (const Case &one : cases) {
+    SCOPED_TRACE(formatText("%s %s --slices %s", one.strategy,
+                            ruleOf(one.schedule).name, one.slices));
+    const auto graph =
+        ExecutableGraph::create(model_, *parseStrategy(one.strategy));
+    const Planner planner(*graph);
+    const PlanOptions many = optionsOf(one);
+    PlanOptions listed = many;
+    listed.slices = {};
+    listed.slices.lengths = many.slices.cut(many.mostTokens());
+    for (bool isLeast : {false, true}) {
+      auto bytesOf = [&](const PlanOptions &options) {
+        return isLeast ? *planner.leastDynamicBytes(options, true)
+                       : *planner.largestDynamicBytes(options, true);
+      };
+      const auto found = bytesOf(many), all = bytesOf(listed);
+      for (size_t rank = 0; rank < all.size(); ++rank) {
+        const auto expected = static_cast<double>(all[rank]);
+        EXPECT_NEAR(static_cast<double>(found[rank]), expected, 0.02 * expected)
+            << "rank " << rank;
+        if (isLeast) // plans rely on these
+          EXPECT_GE(found[rank], all[rank]) << "rank " << rank;
+      }
+    }
+  }
+}
+
 } // namespace

@@ -29,6 +29,22 @@ std::vector<int64_t> SliceChoice::cut(int64_t tokens) const {
   return slices;
 }
 
+int64_t SliceChoice::slicesOf(int64_t tokens) const {
+  const auto parts = [&](int64_t size) { return (tokens + size - 1) / size; };
+  if (policy == SlicePolicy::Chunks)
+    return number > 0 ? parts(number) : 1;
+  const int64_t asked = policy == SlicePolicy::None ? count : number;
+  if (lengths.empty())
+    return std::clamp<int64_t>(asked, 1, std::max<int64_t>(tokens, 1));
+  int64_t slices = 0;
+  for (; tokens > 0 && slices + 1 < static_cast<int64_t>(lengths.size());
+       ++slices)
+    tokens -= lengths[slices];
+  if (tokens > 0)
+    slices += parts(lengths.back());
+  return std::max<int64_t>(slices, 1);
+}
+
 int64_t SliceChoice::largest(int64_t tokens) const {
   if (!isFixed())
     return tokens;

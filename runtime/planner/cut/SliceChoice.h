@@ -48,6 +48,8 @@ struct SliceChoice {
   /// Returns the tokens of the slices of so many tokens; all in one if the choice is not
   /// fixed. Sizes of equal slices differ by one token at most, and none is empty.
   std::vector<int64_t> cut(int64_t tokens) const;
+  /// Returns the number of slices of so many tokens; 1 if costs decide about it.
+  int64_t slicesOf(int64_t tokens) const;
   /// Returns the tokens of the largest slice of at most `tokens` tokens.
   int64_t largest(int64_t tokens) const;
   /// Fails if micro-batches of at most `longest` tokens, or of several samples with at

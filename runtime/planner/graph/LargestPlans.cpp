@@ -217,8 +217,7 @@ private:
     return alone ? options.mostTokens() : options.maxTokensPerMicroBatch;
   }
   static int64_t slicesOf(const PlanOptions &options, bool alone) {
-    return static_cast<int64_t>(
-        options.slices.cut(tokensOf(options, alone)).size());
+    return options.slices.slicesOf(tokensOf(options, alone));
   }
   /// Micro-batches that have about `count` slices, at least so many.
   static int fewOf(int count, int64_t atLeast, const PlanOptions &options,

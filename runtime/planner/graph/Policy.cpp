@@ -71,6 +71,35 @@ int64_t chooseMicroBatch(const PlanRequest &request, int64_t share,
                    std::min(request.longestSample, maxMicroBatchTokens)});
 }
 
+/// Slices of a micro-batch above which a note says how many there are.
+constexpr int64_t manySlices = 128;
+
+void noteSlices(const Policy &policy, std::vector<std::string> &notes) {
+  const SliceChoice &slices = policy.options.slices;
+  if (!slices.any())
+    return;
+  if (policy.strategy.pp == 1)
+    notes.push_back(formatText(
+        "--slices %s gains nothing: slices fill a pipeline, and there is one "
+        "stage",
+        describeSlices(slices)));
+  const int64_t tokens = policy.options.mostTokens();
+  const int64_t count = slices.slicesOf(tokens);
+  if (count <= manySlices)
+    return;
+  std::string help = "ask for fewer slices";
+  if (slices.policy == SlicePolicy::Chunks)
+    help = "use larger chunks";
+  else if (!slices.lengths.empty())
+    help = formatText("the last number, %d, repeats; end the list with a "
+                      "larger one",
+                      slices.lengths.back());
+  notes.push_back(formatText(
+      "--slices %s cuts a sample of %d tokens into %d micro-batches, each with "
+      "the fixed time of all its calls: %s",
+      describeSlices(slices), tokens, count, help));
+}
+
 /// There may be more of them: what divides by costs makes smaller ones than the
 /// limit where these are faster.
 void noteMicroBatches(const Policy &policy, int64_t positions,
@@ -78,11 +107,6 @@ void noteMicroBatches(const Policy &policy, int64_t positions,
   const int64_t size = policy.options.maxTokensPerMicroBatch;
   const int64_t count = policy.microBatches;
   const int stages = policy.strategy.pp;
-  if (stages == 1 && policy.options.slices.any())
-    notes.push_back(formatText(
-        "--slices %s gains nothing: slices fill a pipeline, and there is one "
-        "stage",
-        describeSlices(policy.options.slices)));
   // Slices fill a pipeline too.
   if (stages > 1 && count < 2 * stages && !policy.options.slices.any())
     notes.push_back(formatText(
@@ -215,6 +239,7 @@ StatusOr<Policy> choosePolicy(const CostModel &costs, PlanRequest request) {
   }
   setInFlight(options, request.inFlight, policy.strategy.pp,
               policy.microBatches, policy.notes);
+  noteSlices(policy, policy.notes);
   noteMicroBatches(policy, positions, policy.notes);
   return policy;
 }

@@ -6,6 +6,8 @@
 
 #include "runtime/base/text/Text.h"
 
+#include <utility>
+
 namespace dyna {
 
 /// Sorts links by one of their ends. `first` gets the place of each stage's first link.
@@ -77,15 +79,18 @@ Status StageGraph::check() const {
           "stage %d takes part in a circle of links, or lies behind one: the "
           "items of a pipeline cannot run after each other",
           s));
-  for (size_t m = 0; m < previous_.size(); ++m) {
-    int before = previous_[m];
-    for (size_t steps = 0; before >= 0; before = previous_[before])
-      if (++steps > previous_.size())
+  // Each is walked over once. A walk that meets itself goes around a circle.
+  std::vector<size_t> walks(previous_.size(), 0);
+  for (size_t m = 0; m < previous_.size(); ++m)
+    for (int at = static_cast<int>(m); at >= 0; at = previous_[at]) {
+      if (walks[at] == m + 1)
         return Status::invalidArgument(
             formatText("micro-batch %d comes after itself, or after a circle "
                        "of micro-batches: each runs after an earlier one",
                        m));
-  }
+      if (std::exchange(walks[at], m + 1) != 0)
+        break;
+    }
   return Status::ok();
 }
 

@@ -42,7 +42,7 @@ public:
   explicit StageGraph(const PipelineProblem &problem);
 
   /// Fails if stages link to each other in a circle, or if micro-batches precede each
-  /// other in one. The message names one of them.
+  /// other in one. The message names one of them. Linear in all of them.
   Status check() const;
 
   struct Links {

@@ -378,6 +378,41 @@ TEST_F(PolicyTest, StagesTakeWhatTheirPairsTake) {
   EXPECT_NEAR(stages.forward[1][1], 200, 1e-6);
 }
 
+// A last number that repeats can mean thousands of slices, each with fixed costs.
+TEST_F(PositionsTest, NotesSayThatThereAreManySlices) {
+  struct Case {
+    const char *slices, *note; ///< no note: null
+  };
+  for (const Case &c :
+       {Case{"500+300+1", "500+300+1 cuts a sample of 1024 tokens into 226 "
+                          "micro-batches, each with the fixed time of all its "
+                          "calls: the last number, 1, repeats; end the list "
+                          "with a larger one"},
+        {"129", "129 micro-batches, each with the fixed time of all its calls: "
+                "ask for fewer slices"},
+        {"seq1f1b:200", "200 micro-batches"},
+        {"chunkflow:7", "147 micro-batches, each with the fixed time of all "
+                        "its calls: use larger chunks"},
+        {"128", nullptr},
+        {"500+8", nullptr},
+        {"chunkflow:8", nullptr},
+        {"uniform", nullptr},
+        {"exact", nullptr}}) {
+    PlanRequest request;
+    request.tokensPerBatch = 4096;
+    request.slices = c.slices;
+    auto policy = choose("pp=2", request);
+    ASSERT_TRUE(policy.isOk()) << policy.status().message();
+    const auto many = HasSubstr("cuts a sample of");
+    if (c.note)
+      EXPECT_THAT(policy->notes, testing::Contains(HasSubstr(c.note)))
+          << c.slices;
+    else
+      EXPECT_THAT(policy->notes, testing::Not(testing::Contains(many)))
+          << c.slices;
+  }
+}
+
 // The largest micro-batch with memory for so many slices is not searched if not even
 // that without a limit has tokens for them. The search would take minutes.
 TEST_F(PositionsTest, SlicesNeedTokens) {

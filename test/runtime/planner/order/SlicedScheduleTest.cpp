@@ -58,6 +58,7 @@ TEST(SliceChoiceTest, TheLargestSliceIsABound) {
       const auto slices = choice.cut(tokens);
       EXPECT_EQ(std::accumulate(slices.begin(), slices.end(), INT64_C(0)),
                 tokens);
+      EXPECT_EQ(choice.slicesOf(tokens), static_cast<int64_t>(slices.size()));
       for (int64_t slice : slices) {
         EXPECT_LE(slice, choice.largest(most));
         EXPECT_TRUE(slice > 0 || tokens == 0);

@@ -311,6 +311,34 @@ TEST(StageGraphTest, CirclesAreRefused) {
   problem.previous = {1, 0};
   EXPECT_THAT(timeItems(orders, problem, {}).message(),
               HasSubstr("micro-batch 0 comes after itself"));
+  // Micro-batch 0 comes after nothing, and 1 after a circle.
+  problem = even(1, 4);
+  problem.previous = {-1, 2, 3, 2};
+  EXPECT_THAT(StageGraph(problem).check().message(),
+              HasSubstr("micro-batch 1 comes after itself"));
+}
+
+// Every list of four micro-batches: a circle is found from the first one that leads to it.
+TEST(StageGraphTest, CirclesOfMicroBatchesAreFound) {
+  PipelineProblem problem = even(1, 4);
+  problem.previous.assign(4, -1);
+  for (int list = 0; list < 5 * 5 * 5 * 5; ++list) {
+    for (int m = 0, rest = list; m < 4; ++m, rest /= 5)
+      problem.previous[m] = rest % 5 - 1;
+    int first = -1;
+    for (int m = 3; m >= 0; --m) {
+      int at = m;
+      for (int steps = 0; at >= 0 && steps < 5; ++steps)
+        at = problem.previous[at];
+      if (at >= 0)
+        first = m;
+    }
+    const Status found = StageGraph(problem).check();
+    EXPECT_EQ(found.isOk(), first < 0) << list;
+    if (first >= 0)
+      EXPECT_THAT(found.message(),
+                  HasSubstr("micro-batch " + std::to_string(first) + " comes"));
+  }
 }
 
 //===----------------------------------------------------------------------===//

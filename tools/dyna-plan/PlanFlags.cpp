@@ -159,6 +159,10 @@ Status PlanFlags::check() const {
   DYNA_RETURN_IF_ERROR(expect(!exhaustive || strategy == "search",
                               "--exhaustive is about --strategy search: give "
                               "this, too, or leave it out"));
+  if (exhaustivePercent.getNumOccurrences() > 0)
+    DYNA_RETURN_IF_ERROR(expect(exhaustive && exhaustivePercent >= 0,
+                                "--exhaustive-percent expects --exhaustive, "
+                                "and a number that is not negative"));
   DYNA_RETURN_IF_ERROR(checkElasticFlags(*this));
   return isSwitch ? Status::ok() : checkStrategies(*this);
 }

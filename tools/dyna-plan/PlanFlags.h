@@ -132,6 +132,12 @@ struct PlanFlags {
                      "slow its estimate is"),
       llvm::cl::Hidden, llvm::cl::cat(category)};
 
+  llvm::cl::opt<int64_t> exhaustivePercent{
+      "exhaustive-percent",
+      llvm::cl::desc("With --exhaustive: leave out what an estimate puts more "
+                     "than so many percent above the best"),
+      llvm::cl::Hidden, llvm::cl::init(-1), llvm::cl::cat(category)};
+
   /// Values of the planning words; of lists, the last value.
   PlanningValues values;
 

@@ -230,12 +230,9 @@ estimateRequests(const Opened &opened, const std::vector<PlanRequest> &requests,
   return all;
 }
 
-Status searchOne(const PlanFlags &flags, const Opened &opened,
-                 const std::vector<int64_t> &lengths) {
-  DYNA_ASSIGN_OR_RETURN(auto conditions, parseSimulation(flags.simulate));
-  const int64_t positions = opened.model->manifest().facts().positions();
-  StepLengths steps = dealSteps(lengths, positions, flags);
-  steps.shortens = false; // all strategies have the same samples
+/// What the flags leave to a search of one strategy, of so many steps.
+StatusOr<SingleSpace> singlesOf(const PlanFlags &flags, const Opened &opened,
+                                int64_t steps) {
   DYNA_ASSIGN_OR_RETURN(auto requests, requestsOf(flags));
   SingleSpace space;
   space.requests.clear();
@@ -249,13 +246,28 @@ Status searchOne(const PlanFlags &flags, const Opened &opened,
   space.searchesKinds =
       flags.compare.getNumOccurrences() == 0 && !flags.microBatches.isGiven();
   space.searchesSizes = flags.tokensPerMicroBatch.empty();
-  space.steps = static_cast<int64_t>(steps.samples.size());
+  space.steps = steps;
   const bool slices = anySlices(space.requests);
   space.screenedSteps =
       screenedSteps(space.steps, opened.space.tokensPerStep, slices);
   if (slices)
     space.mostFinal = 3; // plans take long
   space.isExhaustive = flags.exhaustive;
+  if (flags.exhaustivePercent >= 0)
+    space.exhaustiveLimit =
+        1 + 0.01 * static_cast<double>(flags.exhaustivePercent);
+  return space;
+}
+
+Status searchOne(const PlanFlags &flags, const Opened &opened,
+                 const std::vector<int64_t> &lengths) {
+  DYNA_ASSIGN_OR_RETURN(auto conditions, parseSimulation(flags.simulate));
+  const int64_t positions = opened.model->manifest().facts().positions();
+  StepLengths steps = dealSteps(lengths, positions, flags);
+  steps.shortens = false; // all strategies have the same samples
+  DYNA_ASSIGN_OR_RETURN(
+      const SingleSpace space,
+      singlesOf(flags, opened, static_cast<int64_t>(steps.samples.size())));
   std::vector<int64_t> counted = lengths;
   cutLengths(counted, positions);
   DYNA_ASSIGN_OR_RETURN(auto estimates,

@@ -153,7 +153,8 @@ private:
     double best = never;
     for (SingleStrategy &single : open_) {
       const double first = single.expected;
-      double most = single.request.recompute == chooseRecomputeWord
+      double most = space_.isExhaustive ? never
+                    : single.request.recompute == chooseRecomputeWord
                         ? mostAboveBestChosen
                         : mostAboveBest;
       const std::string key =
@@ -161,11 +162,11 @@ private:
           "|" + modeText(single.request.strategy) + "|" + single.request.slices;
       if (auto known = corrections.find(key); known != corrections.end()) {
         single.expected *= known->second;
-        most = mostAboveCorrected;
+        most = limit(mostAboveCorrected);
       }
       const bool isShown = shown.size() < space_.mostShown &&
                            shown.count(degreesOf(single.request.strategy)) == 0;
-      if (!isShown && !space_.isExhaustive && single.expected > most * best) {
+      if (!isShown && single.expected > most * best) {
         far_.push_back(std::move(single));
         continue;
       }
@@ -227,12 +228,17 @@ private:
            status.code() == StatusCode::InvalidArgument;
   }
 
+  /// A limit of estimates, or that of an exhaustive search.
+  double limit(double ofSearch) const {
+    return space_.isExhaustive ? space_.exhaustiveLimit : ofSearch;
+  }
+
   Status simulateAll() {
     std::sort(open_.begin(), open_.end(), isFaster);
     std::set<std::string> shown;
     for (SingleStrategy &single : open_)
-      DYNA_RETURN_IF_ERROR(simulateNear(
-          single, space_.isExhaustive ? never : mostAboveSimulated, shown));
+      DYNA_RETURN_IF_ERROR(
+          simulateNear(single, limit(mostAboveSimulated), shown));
     for (SingleStrategy &single : far_)
       DYNA_RETURN_IF_ERROR(simulateNear(single, /*most=*/0, shown));
     return Status::ok();
@@ -303,7 +309,7 @@ private:
     for (SingleStrategy start :
          fastest(space_.isExhaustive ? mostRefinedExhaustively
                                      : space_.mostRefined)) {
-      if (!space_.isExhaustive && start.seconds > mostAboveRefined * best_)
+      if (start.seconds > limit(mostAboveRefined) * best_)
         break;
       for (bool isFaster = true; isFaster;) {
         isFaster = false;
@@ -324,9 +330,12 @@ private:
               next.request.recompute != from.request.recompute &&
               next.expected >= from.expected;
           // Estimates of one strategy's choices are wrong by about the same share.
-          if (!space_.isExhaustive &&
-              (isSamePlan ||
-               !(next.expected <= mostAbovePredicted * start.expected))) {
+          const bool isFar =
+              space_.isExhaustive
+                  ? next.expected > space_.exhaustiveLimit * best_
+                  : isSamePlan ||
+                        !(next.expected <= mostAbovePredicted * start.expected);
+          if (isFar) {
             ++found_.skipped;
             continue;
           }
@@ -347,6 +356,7 @@ private:
     return Status::ok();
   }
 
+  /// Requests with one other choice; some may be the request itself.
   std::vector<PlanRequest> neighbours(const SingleStrategy &single) const {
     const PlanRequest &from = single.request;
     std::vector<PlanRequest> all;
@@ -358,14 +368,12 @@ private:
     const bool isWhole = from.slices.empty() || from.slices == noSlices;
     if (space_.searchesKinds)
       for (const char *kind : {"", "padded", "tokens"})
-        if (from.microBatches != kind &&
-            (isWhole || std::string_view(kind) != "padded"))
+        if (isWhole || std::string_view(kind) != "padded")
           add([&](PlanRequest &next) { next.microBatches = kind; });
     if (space_.searchesSizes)
       for (int64_t size : sizesBeside(from.tokensPerMicroBatch))
         add([&](PlanRequest &next) { next.tokensPerMicroBatch = size; });
-    if (space_.searchesRecompute && space_.searchesChosenModes &&
-        from.recompute.empty())
+    if (space_.searchesRecompute && space_.searchesChosenModes)
       add([](PlanRequest &next) {
         next.recompute = chooseRecomputeWord;
         next.strategy.recompute.reset();

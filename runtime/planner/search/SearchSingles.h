@@ -25,8 +25,8 @@
 //     3. Other micro-batches, orders and cuts of the best few, until none is faster.
 //     4. All steps of the best ones, if these are close to each other.
 //
-// Exhaustive: parts 1 and 2 have no limit by estimates, and part 3 starts from more
-// strategies. A test compares the answers of both.
+// Exhaustive: parts 1 and 2 have no limit by estimates, or a wide one if the caller gives
+// it. Part 3 starts from more strategies. A test compares the answers of both.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,6 +37,7 @@
 #include "runtime/planner/search/StrategyCandidates.h"
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,9 @@ struct SingleSpace {
       5; ///< strategies of different degrees that part 3 changes
   size_t mostFinal = 10; ///< strategies of part 4
   bool isExhaustive = false;
+  /// An exhaustive search leaves out what an estimate puts above so many times the best.
+  /// Estimates of strategies count after the first step of their degrees and modes.
+  double exhaustiveLimit = std::numeric_limits<double>::infinity();
 };
 
 /// Holds what the caller does with requests. Both functions fail with ResourceExhausted, with the reason,

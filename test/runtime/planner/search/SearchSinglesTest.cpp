@@ -2,9 +2,7 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#include "runtime/planner/search/SearchSingles.h"
-
-#include <gtest/gtest.h>
+#include "test/runtime/planner/search/GivenSingles.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,54 +13,6 @@
 using namespace dyna;
 
 namespace {
-
-constexpr double never = std::numeric_limits<double>::infinity();
-
-AloneEstimate estimateOf(const std::string &strategy, double seconds) {
-  AloneEstimate estimate;
-  estimate.strategy = *parseStrategy(strategy);
-  if (!estimate.strategy.recompute)
-    estimate.strategy.recompute = plan::RECOMPUTE_NONE;
-  estimate.strategy.layers = {4};
-  estimate.seconds = estimate.unlimitedSeconds = seconds;
-  return estimate;
-}
-
-/// Searches among strategies whose steps take what `secondsOf` says of a request and the
-/// number of a step; infinity: the request does not fit. Estimates of steps say
-/// `estimateOf`, which is the same unless it is given.
-using SecondsOf = std::function<double(const PlanRequest &, int64_t)>;
-FoundSingles search(const std::vector<AloneEstimate> &estimates,
-                    const SingleSpace &space, const SecondsOf &secondsOf,
-                    SecondsOf estimate = nullptr) {
-  auto mean = [](const SecondsOf &of, const PlanRequest &request,
-                 int64_t steps) -> StatusOr<double> {
-    double seconds = 0;
-    for (int64_t step = 0; step < steps; ++step)
-      seconds += of(request, step);
-    if (seconds == never)
-      return Status::resourceExhausted("no room");
-    return seconds / static_cast<double>(steps);
-  };
-  if (!estimate)
-    estimate = secondsOf;
-  auto found = searchSingles(estimates, space,
-                             {[&](const PlanRequest &request, int64_t steps) {
-                                return mean(secondsOf, request, steps);
-                              },
-                              [&](const PlanRequest &request, int64_t steps) {
-                                return mean(estimate, request, steps);
-                              }},
-                             [](const std::string &) {});
-  EXPECT_TRUE(found.isOk()) << found.status().message();
-  return *std::move(found);
-}
-
-SingleSpace fixedSpace() {
-  SingleSpace space;
-  space.searchesKinds = space.searchesSizes = false;
-  return space;
-}
 
 // The first mini-batch has no long sample, and favours replicas.
 TEST(SearchSinglesTest, SeveralStepsAreScreened) {
@@ -237,40 +187,6 @@ TEST(SearchSinglesTest, SlicesAreChoices) {
   EXPECT_EQ(both.fitting.size(), 3u);
 }
 
-// A layer moves between neighbours at the ends, or from one end to the other. The cut for
-// the lengths may be further away.
-TEST(SearchSinglesTest, CutsAreSearched) {
-  AloneEstimate estimate = estimateOf("pp=4", 1.0);
-  estimate.strategy.layers = {8, 8, 8, 8};
-  estimate.layersForLengths = {5, 9, 9, 9};
-  // The largest stage decides. Layers of the last two take longer.
-  auto seconds = [](const PlanRequest &request, int64_t) {
-    std::vector<int> layers = request.strategy.layers;
-    if (layers.empty())
-      layers = {8, 8, 8, 8};
-    double most = 0;
-    for (size_t stage = 0; stage < layers.size(); ++stage)
-      most = std::max(most, layers[stage] * (stage == 3   ? 1.25
-                                             : stage == 2 ? 1.2
-                                                          : 1.0));
-    return most;
-  };
-  SingleSpace space = fixedSpace();
-  const FoundSingles moved = search({estimate}, space, seconds);
-  EXPECT_EQ(moved.fitting.front().seconds, 8 * 1.2);
-  EXPECT_EQ(moved.fitting.front().request.strategy.layers,
-            (std::vector<int>{9, 8, 8, 7}));
-  estimate.layersForLengths = {9, 9, 9, 5};
-  auto ofLengths = [&](const PlanRequest &request, int64_t step) {
-    return request.strategy.layers == estimate.layersForLengths
-               ? 7.0
-               : seconds(request, step);
-  };
-  const FoundSingles found = search({estimate}, space, ofLengths);
-  EXPECT_EQ(found.fitting.front().request.strategy.layers,
-            estimate.layersForLengths);
-}
-
 // Chosen modes that gain nothing by the estimate are the plan that was simulated.
 TEST(SearchSinglesTest, ModesWithoutGainAreNotSimulated) {
   for (double gain : {1.0, 0.9}) {
@@ -285,51 +201,6 @@ TEST(SearchSinglesTest, ModesWithoutGainAreNotSimulated) {
     search({estimateOf("dp=4", 1.0)}, fixedSpace(), seconds, estimate);
     EXPECT_EQ(simulated > 0, gain < 1);
   }
-}
-
-/// Requests that were estimated or simulated, by name.
-struct Asked {
-  std::set<std::string> estimated, simulated;
-  SecondsOf estimating(SecondsOf of) {
-    return [this, of](const PlanRequest &request, int64_t step) {
-      estimated.insert(nameOf(request));
-      return of(request, step);
-    };
-  }
-  SecondsOf simulating(SecondsOf of) {
-    return [this, of](const PlanRequest &request, int64_t step) {
-      simulated.insert(nameOf(request));
-      return of(request, step);
-    };
-  }
-  static std::string nameOf(const PlanRequest &request) {
-    SingleStrategy single;
-    single.request = request;
-    return single.name();
-  }
-};
-
-/// Seconds by name; other requests take `others`.
-SecondsOf table(const std::map<std::string, double> &seconds,
-                double others = 9) {
-  return [=](const PlanRequest &request, int64_t) {
-    auto found = seconds.find(Asked::nameOf(request));
-    return found == seconds.end() ? others : found->second;
-  };
-}
-
-/// A space that neither shows nor changes what its estimates do not favour.
-SingleSpace narrowSpace() {
-  SingleSpace space = fixedSpace();
-  space.mostShown = space.mostRefined = 0;
-  return space;
-}
-
-AloneEstimate pressedEstimate(const std::string &strategy, double seconds,
-                              double unlimited) {
-  AloneEstimate estimate = estimateOf(strategy, seconds);
-  estimate.unlimitedSeconds = unlimited;
-  return estimate;
 }
 
 // The first order of ranks takes 1.1 times its estimate, so the next one does too, and is
@@ -456,32 +327,35 @@ TEST(SearchSinglesTest, OnlyNearStrategiesAreChanged) {
       }
 }
 
-// Changes follow each other: another kind first, then another cut. What takes as long as
-// before is the same plan, which is listed once.
-TEST(SearchSinglesTest, ChangesAddUp) {
-  AloneEstimate estimate = estimateOf("pp=2", 1.5);
-  estimate.strategy.layers = {1, 3};
-  estimate.layersForLengths = {3, 1};
-  estimate.besideSeconds = 0.5;
-  Asked asked;
-  SingleSpace space;
-  space.searchesSizes = space.searchesChosenModes = false;
-  const FoundSingles found = search(
-      {estimate}, space,
-      asked.simulating(table({{"dp=1,tp=1,pp=2", 1.0},
-                              {"dp=1,tp=1,pp=2 padded", 1.0},
-                              {"dp=1,tp=1,pp=2 tokens", 0.9},
-                              {"dp=1,tp=1,pp=2,layers=3+1", 1.1},
-                              {"dp=1,tp=1,pp=2,layers=2+2", 1.2},
-                              {"dp=1,tp=1,pp=2,layers=3+1 tokens", 0.7},
-                              {"dp=1,tp=1,pp=2,layers=2+2 tokens", 0.95}})),
-      table({}, 1.0));
-  ASSERT_FALSE(found.fitting.empty());
-  EXPECT_EQ(found.fitting[0].name(), "dp=1,tp=1,pp=2,layers=3+1 tokens");
-  EXPECT_EQ(asked.simulated.count("dp=1,tp=1,pp=2,layers=0+4"), 0u);
-  for (const SingleStrategy &single : found.fitting) {
-    EXPECT_EQ(single.expected, 1.5) << single.name();
-    EXPECT_NE(single.name(), "dp=1,tp=1,pp=2 padded");
+// An exhaustive search with a limit simulates what is within it, and changes what is.
+TEST(SearchSinglesTest, ExhaustiveSearchesMayHaveALimit) {
+  const std::string first = "dp=2,tp=2,pp=1,order=tp+dp+pp",
+                    next = "dp=2,tp=2,pp=1,order=tp+pp+dp";
+  for (double limit : {1.3, 1.5, never}) {
+    Asked asked;
+    SingleSpace space = narrowSpace();
+    space.searchesKinds = true;
+    space.searchesChosenModes = false;
+    space.isExhaustive = true;
+    space.exhaustiveLimit = limit;
+    const SecondsOf seconds = table({{"dp=4,tp=1,pp=1", 1.0},
+                                     {"dp=4,tp=1,pp=1 tokens", 1.2},
+                                     {"dp=1,tp=4,pp=1", 1.2},
+                                     {first, 1.4},
+                                     {next, 1.4},
+                                     {"dp=1,tp=4,pp=1 tokens", 1.4},
+                                     {"dp=1,tp=4,pp=1 padded", 9}});
+    const FoundSingles found =
+        search({estimateOf("dp=4", 1), estimateOf("tp=4", 1),
+                estimateOf(first, 1), estimateOf(next, 1)},
+               space, asked.simulating(seconds), asked.estimating(seconds));
+    EXPECT_EQ(asked.simulated.count("dp=1,tp=4,pp=1"), 1u);
+    EXPECT_EQ(asked.simulated.count("dp=4,tp=1,pp=1 tokens"), 1u);
+    EXPECT_EQ(asked.simulated.count(first), limit > 1.4);
+    EXPECT_EQ(asked.estimated.count(next), limit > 1.4);
+    EXPECT_EQ(asked.simulated.count("dp=1,tp=4,pp=1 tokens"), limit > 1.4);
+    EXPECT_EQ(asked.simulated.count("dp=1,tp=4,pp=1 padded"), limit == never);
+    EXPECT_EQ(asked.simulated.count(first + " tokens"), limit == never);
   }
 }
 
@@ -572,6 +446,77 @@ TEST(SearchSinglesTest, AllStepsSortTheFinalists) {
              });
   ASSERT_EQ(found.fitting.size(), 2u);
   EXPECT_EQ(found.fitting[0].request.strategy.tp, 4);
+}
+
+// Strategies are estimated in the order of their own estimates, whatever order they have.
+TEST(SearchSinglesTest, EstimatesSortStrategies) {
+  Asked asked;
+  search({estimateOf("tp=4", 3), estimateOf("dp=4", 1)}, narrowSpace(),
+         table({}, 1), asked.estimating(table({}, 1)));
+  EXPECT_EQ(asked.estimated, (std::set<std::string>{"dp=4,tp=1,pp=1"}));
+}
+
+// A strategy whose step has no estimate is not one of the two that are shown.
+TEST(SearchSinglesTest, WhatHasNoEstimateIsNotShown) {
+  SingleSpace space = narrowSpace();
+  space.mostShown = 2;
+  std::set<int> estimated;
+  auto found = searchSingles(
+      {estimateOf("dp=4", 1), estimateOf("tp=4", 1.1), estimateOf("pp=4", 5)},
+      space,
+      {[](const PlanRequest &, int64_t) -> StatusOr<double> { return 1.0; },
+       [&](const PlanRequest &request, int64_t) -> StatusOr<double> {
+         estimated.insert(request.strategy.pp);
+         return request.strategy.dp == 4 ? never : 1.0;
+       }},
+      [](const std::string &) {});
+  ASSERT_TRUE(found.isOk()) << found.status().message();
+  EXPECT_EQ(estimated.count(4), 1u);
+}
+
+// A strategy that a run refuses does not fit; another failure ends the search.
+TEST(SearchSinglesTest, RefusedStrategiesDoNotFit) {
+  for (bool isRefused : {true, false}) {
+    auto found = searchSingles(
+        {estimateOf("dp=4", 1)}, narrowSpace(),
+        {[&](const PlanRequest &, int64_t) -> StatusOr<double> {
+           return isRefused ? Status::invalidArgument("no such strategy")
+                            : Status::internal("a fault");
+         },
+         [](const PlanRequest &, int64_t) -> StatusOr<double> { return 1.0; }},
+        [](const std::string &) {});
+    ASSERT_EQ(found.isOk(), isRefused);
+    if (isRefused) {
+      ASSERT_EQ(found->lacking.size(), 1u);
+      EXPECT_EQ(found->lacking[0].reason, "no such strategy");
+    }
+  }
+}
+
+// The first step of degrees corrects the others, not the last one.
+TEST(SearchSinglesTest, TheFirstStepCorrects) {
+  const std::string degrees = "dp=2,tp=2,pp=1,order=";
+  Asked asked;
+  search({estimateOf(degrees + "tp+dp+pp", 1),
+          estimateOf(degrees + "tp+pp+dp", 1.01),
+          estimateOf(degrees + "pp+dp+tp", 1.02)},
+         narrowSpace(), table({}, 1),
+         asked.estimating(table(
+             {{degrees + "tp+dp+pp", 1.0}, {degrees + "tp+pp+dp", 1.3}}, 1)));
+  EXPECT_EQ(asked.estimated.size(), 3u);
+}
+
+// At most so many finalists have all steps simulated.
+TEST(SearchSinglesTest, FinalistsHaveALimit) {
+  SingleSpace space = narrowSpace();
+  space.steps = 2;
+  space.mostFinal = 1;
+  const FoundSingles found =
+      search({estimateOf("dp=4", 1), estimateOf("tp=4", 1.01)}, space,
+             table({{"dp=4,tp=1,pp=1", 1.0}, {"dp=1,tp=4,pp=1", 1.01}}));
+  ASSERT_EQ(found.fitting.size(), 2u);
+  EXPECT_EQ(found.fitting[0].steps, 2);
+  EXPECT_EQ(found.fitting[1].steps, 1);
 }
 
 } // namespace

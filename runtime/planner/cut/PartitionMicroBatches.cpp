@@ -83,8 +83,15 @@ void Partitioner::scan(Ending &ending, int64_t block) {
   const double *sums = ending.sums + block * PaddedRuns::blockRuns;
   const double bound = ending.bound;
   double smallest[lanes] = {infinity, infinity, infinity, infinity};
-  // Lanes of their own, so that the compiler makes vectors of them.
-  for (int64_t k = 0; k < PaddedRuns::blockRuns; k += lanes)
+  // Lanes of their own, so that the compiler makes vectors of them. Seconds do not fall
+  // within a block.
+  const bool isWithin = seconds[PaddedRuns::blockRuns - 1] <= bound;
+  for (int64_t k = 0; isWithin && k < PaddedRuns::blockRuns; k += lanes)
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      const double sum = sums[k + lane] + seconds[k + lane];
+      smallest[lane] = sum < smallest[lane] ? sum : smallest[lane];
+    }
+  for (int64_t k = 0; !isWithin && k < PaddedRuns::blockRuns; k += lanes)
     for (int64_t lane = 0; lane < lanes; ++lane) {
       double sum = sums[k + lane] + seconds[k + lane];
       sum = seconds[k + lane] <= bound ? sum : infinity;

@@ -5,21 +5,15 @@
 #include "runtime/elastic/balance/LayerFacts.h"
 
 #include "runtime/plan/graph/MovedState.h"
+#include "runtime/plan/graph/PersistentLayout.h"
 #include "runtime/plan/graph/StateBytes.h"
+#include "runtime/plan/graph/StateTensors.h"
 #include "runtime/planner/estimate/StageCosts.h"
 
 #include <algorithm>
 
 namespace dyna {
 namespace {
-
-/// Makes a graph with the same degrees and one stage for each layer. So the
-/// data of a rank belong to one layer.
-StatusOr<ExecutableGraph> layerByLayer(const Model &model, Strategy strategy) {
-  strategy.pp = model.layers();
-  strategy.layers.assign(model.layers(), 1);
-  return ExecutableGraph::create(model, strategy);
-}
 
 double parametersOf(const CostModel &costs, int layer) {
   const Model &model = costs.model();
@@ -32,6 +26,12 @@ double parametersOf(const CostModel &costs, int layer) {
 }
 
 } // namespace
+
+StatusOr<ExecutableGraph> layerByLayer(const Model &model, Strategy strategy) {
+  strategy.pp = model.layers();
+  strategy.layers.assign(model.layers(), 1);
+  return ExecutableGraph::create(model, strategy);
+}
 
 StatusOr<LayerFacts> layerFacts(const CostModel &costs,
                                 const Strategy &strategy, plan::Recompute mode,
@@ -59,6 +59,30 @@ StatusOr<LayerFacts> layerFacts(const CostModel &costs,
       facts.stateBytes[graph.placeOf(one.rank).stage] +=
           one.box.volume() * tensor.elementBytes;
   return facts;
+}
+
+StatusOr<BytesOfLayers> bytesOfLayers(const Model &model,
+                                      const Strategy &strategy) {
+  DYNA_ASSIGN_OR_RETURN(const ExecutableGraph graph,
+                        layerByLayer(model, strategy));
+  BytesOfLayers bytes;
+  bytes.state.assign(model.layers(), 0);
+  for (int l = 0; l < model.layers(); ++l) {
+    int64_t most = 0; // ZeRO need not deal equally
+    for (int rank = 0; rank < graph.ranks(); ++rank)
+      if (graph.placeOf(rank).stage == l)
+        most = std::max(
+            most,
+            persistentLayout(graph.rankView(rank), Persistent::Training).bytes);
+    bytes.tensors.push_back(most);
+  }
+  for (const SwitchTensor &tensor : stateTensors(graph, graph))
+    for (const RankBox &one : tensor.to)
+      bytes.state[graph.placeOf(one.rank).stage] +=
+          one.box.volume() * tensor.elementBytes;
+  for (int64_t &one : bytes.state)
+    one /= int64_t{strategy.dp} * strategy.tp;
+  return bytes;
 }
 
 std::vector<double> linkWaits(const ExecutableGraph &graph,

@@ -28,12 +28,30 @@ struct LayerFacts {
   std::vector<int64_t> stateBytes;
 };
 
+/// Returns a graph of the same degrees with a stage for each layer: what a rank has is of
+/// one layer. `model` must outlive it.
+StatusOr<ExecutableGraph> layerByLayer(const Model &model, Strategy strategy);
+
 /// Returns the facts of all layers under the strategy's degrees, whatever its cut is.
 /// A parameter that layers share counts for each of them. Fails if the degrees were not
 /// compiled. O(layers * parameters).
 StatusOr<LayerFacts> layerFacts(const CostModel &costs,
                                 const Strategy &strategy, plan::Recompute mode,
                                 const Load &microBatch);
+
+/// Bytes of layers on one rank of a run, whose state is dense.
+struct BytesOfLayers {
+  std::vector<int64_t> tensors; ///< that stay from step to step, with gradients
+  std::vector<int64_t> state;   ///< that move with the layer
+};
+
+/// Returns the bytes of all layers under the strategy's degrees, whatever its
+/// cut is. A parameter that layers share counts for each of them. So the sum over
+/// the layers of a stage is never less than what its ranks have. It is equal if
+/// no two of these layers share one. Ranks that share the rows of a layer (ZeRO)
+/// count with their mean.
+StatusOr<BytesOfLayers> bytesOfLayers(const Model &model,
+                                      const Strategy &strategy);
 
 /// Returns the seconds that each stage of a replica waits for messages of one
 /// micro-batch: its input, and the gradient of its output.

@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
+#include <set>
 
 namespace dyna {
 namespace {
@@ -191,6 +193,13 @@ double slowestOf(const std::vector<double> &loads) {
   return *std::max_element(loads.begin(), loads.end());
 }
 
+double stepSecondsOf(const MoveProblem &problem, const std::vector<int> &cut) {
+  return problem.clock
+             ? problem.clock->seconds(cut)
+             : stepSeconds(stageLoads(problem.seconds, cut, problem.waits),
+                           problem.microBatches);
+}
+
 } // namespace
 
 MovedBytes movedBytes(const std::vector<int64_t> &stateBytes,
@@ -228,22 +237,19 @@ void weighAgain(const MoveProblem &problem, double stepSecondsNow,
 WeighedMove weighMove(const MoveProblem &problem, const std::vector<int> &cut) {
   WeighedMove move;
   move.cut = cut;
-  const double now =
-      stepSeconds(stageLoads(problem.seconds, problem.cut, problem.waits),
-                  problem.microBatches);
+  const double now = stepSecondsOf(problem, problem.cut);
   if (cut == problem.cut) {
     move.stepSecondsNow = move.stepSecondsThen = now;
     return move;
   }
   move.bytes = movedBytes(problem.stateBytes, problem.cut, cut);
-  weighAgain(problem, now,
-             stepSeconds(stageLoads(problem.seconds, cut, problem.waits),
-                         problem.microBatches),
+  weighAgain(problem, now, stepSecondsOf(problem, cut),
              problem.price.seconds(move.bytes.port), move);
   return move;
 }
 
-WeighedMove bestMove(const MoveProblem &problem) {
+/// Finds the best cut of the formula.
+static WeighedMove bestByFormula(const MoveProblem &problem) {
   const WeighedMove stay = weighMove(problem, problem.cut);
   const auto others = static_cast<double>(problem.microBatches - 1);
   // Seconds in all steps for a second of the slowest stage.
@@ -287,6 +293,139 @@ WeighedMove bestMove(const MoveProblem &problem) {
     return stay;
   WeighedMove move = weighMove(problem, search.mostEven(best));
   return move.pays ? move : stay;
+}
+
+namespace {
+
+bool hasRoom(const MoveProblem &problem, const std::vector<int> &cut) {
+  if (!problem.memory)
+    return true;
+  int layer = 0;
+  for (size_t s = 0; s < cut.size(); ++s) {
+    int64_t held = 0;
+    for (int i = 0; i < cut[s]; ++i)
+      held += problem.memory->at(static_cast<int>(s), layer++);
+    if (held > problem.memory->limits[s])
+      return false;
+  }
+  return true;
+}
+
+/// Returns the number of cuts, or a number above `mostCuts` if there are more.
+int64_t countCuts(int layers, int stages) {
+  int64_t count = 1; // of ways to place some of the borders
+  for (int border = 1; border < stages && count <= mostCuts; ++border)
+    count = count * (layers - border) / border;
+  return count;
+}
+
+/// Calls `add` with each way to cut the rest of the layers.
+void forEachCut(int layers, int stages, std::vector<int> &cut,
+                const std::function<void()> &add) {
+  if (stages == 1) {
+    cut.push_back(layers);
+    add();
+    cut.pop_back();
+    return;
+  }
+  for (int first = layers - stages + 1; first >= 1; --first) {
+    cut.push_back(first);
+    forEachCut(layers - first, stages - 1, cut, add);
+    cut.pop_back();
+  }
+}
+
+/// Cuts to simulate, the most promising one first.
+class Candidates {
+public:
+  struct One {
+    std::vector<int> cut;
+    double most; ///< that it gains beyond the price that the test asks for
+  };
+
+  Candidates(const MoveProblem &problem, double now)
+      : problem_(problem), now_(now) {
+    const auto layers = static_cast<int>(problem.seconds.size());
+    const auto stages = static_cast<int>(problem.cut.size());
+    std::vector<int> cut;
+    if (countCuts(layers, stages) <= mostCuts)
+      forEachCut(layers, stages, cut, [&] { add(cut); });
+    else
+      addNear();
+    // As many layers as possible in early stages come first among equal ones.
+    std::sort(list_.begin(), list_.end(), [](const One &a, const One &b) {
+      return a.most != b.most ? a.most > b.most : a.cut > b.cut;
+    });
+  }
+
+  const std::vector<One> &list() const { return list_; }
+
+private:
+  void add(const std::vector<int> &cut) {
+    if (cut == problem_.cut || !hasRoom(problem_, cut))
+      return;
+    const double saved = now_ - problem_.clock->bound(cut);
+    const double price = problem_.price.seconds(
+        movedBytes(problem_.stateBytes, problem_.cut, cut).port);
+    const double most = saved * static_cast<double>(problem_.stepsLeft) -
+                        (1 + problem_.test.margin) * price;
+    if (most >= 0 && saved > 0)
+      list_.push_back({cut, most});
+  }
+
+  /// Adds the cuts of the formula, and those that differ from them by a layer.
+  void addNear() {
+    MoveProblem formula = problem_;
+    formula.clock = nullptr;
+    std::set<std::vector<int>> cuts = {bestByFormula(formula).cut};
+    formula.price = {};
+    formula.test = {0, 0};
+    cuts.insert(bestByFormula(formula).cut);
+    for (std::vector<int> cut : std::set<std::vector<int>>(cuts))
+      for (size_t s = 0; s + 1 < cut.size(); ++s)
+        for (int step : {1, -1}) {
+          cut[s] += step;
+          cut[s + 1] -= step;
+          if (cut[s] > 0 && cut[s + 1] > 0)
+            cuts.insert(cut);
+          cut[s] -= step;
+          cut[s + 1] += step;
+        }
+    for (const std::vector<int> &cut : cuts)
+      add(cut);
+  }
+
+  const MoveProblem &problem_;
+  const double now_;
+  std::vector<One> list_;
+};
+
+WeighedMove bestSimulated(const MoveProblem &problem) {
+  WeighedMove best = weighMove(problem, problem.cut);
+  const int64_t items =
+      problem.clock->items(static_cast<int>(problem.cut.size()));
+  int64_t left = mostItems;
+  double value = 0;
+  const Candidates candidates(problem, best.stepSecondsNow);
+  for (const Candidates::One &one : candidates.list()) {
+    if ((best.pays && one.most <= value) || left < 0)
+      break;
+    left -= items;
+    WeighedMove move = weighMove(problem, one.cut);
+    const double beyond =
+        move.gainSeconds - (1 + problem.test.margin) * move.priceSeconds;
+    if (!move.pays || (best.pays && beyond <= value))
+      continue;
+    value = beyond;
+    best = std::move(move);
+  }
+  return best;
+}
+
+} // namespace
+
+WeighedMove bestMove(const MoveProblem &problem) {
+  return problem.clock ? bestSimulated(problem) : bestByFormula(problem);
 }
 
 } // namespace dyna

@@ -13,6 +13,9 @@
 // all stages run at the same time, so the busiest one counts. Replicas move at the same
 // time too.
 //
+// Seconds of a step are those of the formula in StageLoads.h, or those of a simulation
+// (StepClock.h), if the problem has a clock. Then the formula only proposes cuts.
+//
 // A move has to pass a test. The gain is at least (1 + margin) times the price, and a
 // step becomes faster by at least some share. `bestMove` finds the cut that passes and has the
 // largest gain beyond (1 + margin) times the price. It finds one exactly if there is one.
@@ -23,6 +26,7 @@
 #define DYNA_RUNTIME_ELASTIC_BESTMOVE_H
 
 #include "runtime/elastic/balance/StageLoads.h"
+#include "runtime/elastic/decide/StepClock.h"
 #include "runtime/planner/graph/CutLayers.h"
 
 #include <cstdint>
@@ -66,6 +70,8 @@ struct MoveProblem {
   MoveTest test;
   /// Memory of stages; null if there is room for any cut.
   const LayerBytes *memory = nullptr;
+  /// Simulates steps; null: their seconds are those of the formula.
+  const StepClock *clock = nullptr;
 };
 
 /// Bytes that a move sends.
@@ -92,7 +98,7 @@ struct WeighedMove {
   bool pays = false; ///< passes the test
 };
 
-/// Returns the numbers of one cut. O(n) for n layers.
+/// Returns the numbers of one cut. O(n) for n layers, beside the simulation.
 WeighedMove weighMove(const MoveProblem &problem, const std::vector<int> &cut);
 
 /// Decides again with other seconds: those of a simulation, or of a planned switch.
@@ -106,7 +112,15 @@ void weighAgain(const MoveProblem &problem, double stepSecondsNow,
 /// Each largest load has a least number of bytes. So cuts are found from the fastest one
 /// on, each with fewer bytes. This ends when no slower one can be better. A cut within two limits
 /// is found in O(n p) for n layers and p stages, and a limit in about 50 of these.
+///
+/// With a clock, all cuts are candidates if they are at most `mostCuts`. Otherwise these
+/// are the best cut of the formula, the most even one, and those that differ from them by
+/// one layer. Candidates are simulated in the order of what they can gain at most, by the
+/// work of their busiest stage. This ends when no other one can be better, or after
+/// `mostItems` items. So with few layers the answer is exact, and it is fast with many.
 WeighedMove bestMove(const MoveProblem &problem);
+constexpr int64_t mostCuts = 2000;
+constexpr int64_t mostItems = 60000;
 
 } // namespace dyna
 

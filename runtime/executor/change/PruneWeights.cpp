@@ -7,6 +7,7 @@
 #include "runtime/elastic/prune/SelectSurvivors.h"
 #include "runtime/executor/run/Executor.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 
@@ -146,6 +147,28 @@ private:
 };
 
 } // namespace
+
+Status Executor::addSurvivors(std::vector<double> &counts) {
+  if (!hasPlace())
+    return Status::ok();
+  const GraphSeat &home = seat();
+  std::vector<uint8_t> mask;
+  for (int p = 0; p < home.model().parameters(); ++p) {
+    if (!home.model().hasMask(p) || !home.view().holds(p) ||
+        !home.view().place(p).counts)
+      continue;
+    const int64_t place = home.updatedPlace(p, ParameterPart::Mask);
+    if (place < 0)
+      continue;
+    const int64_t count = home.partBox(p, ParameterPart::Mask).volume();
+    mask.resize(static_cast<size_t>(count));
+    DYNA_RETURN_IF_ERROR(machine_.toHost(mask.data(), place, count));
+    DYNA_RETURN_IF_ERROR(machine_.synchronize());
+    counts[static_cast<size_t>(p)] += static_cast<double>(
+        count - std::count(mask.begin(), mask.end(), uint8_t{0}));
+  }
+  return Status::ok();
+}
 
 Status Executor::prune(const Model &model, const PruneOrder &order,
                        PruneResult &result) {

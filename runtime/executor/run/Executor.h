@@ -120,6 +120,9 @@ public:
   /// no step is in flight. `model` is that of the graphs, for ranks without a place.
   Status prune(const Model &model, const PruneOrder &order,
                PruneResult &result);
+  /// Adds to `counts`, by parameter, the weights that are not pruned. Each weight is
+  /// counted by one rank. Parameters without masks are left out.
+  Status addSurvivors(std::vector<double> &counts);
 
   /// Returns the number of times that the graphs were replaced, which traces
   /// contain.

@@ -200,6 +200,22 @@ Status RankTeam::prune(const PruneOrder &order, PruneResult &result) {
   return Status::ok();
 }
 
+StatusOr<std::vector<double>> RankTeam::survivorsByLayer() {
+  std::vector<double> counts(model().parameters(), 0);
+  for (Rank &rank : ranks_)
+    DYNA_RETURN_IF_ERROR(rank.executor->addSurvivors(counts));
+  DYNA_RETURN_IF_ERROR(sum(counts));
+  std::vector<double> layers;
+  for (int layer = 0; layer < model().layers(); ++layer) {
+    layers.push_back(0);
+    for (int p : model().layer(layer).parameters())
+      layers.back() += model().hasMask(p)
+                           ? counts[p]
+                           : static_cast<double>(model().elements(p));
+  }
+  return layers;
+}
+
 StatusOr<std::vector<bool>> RankTeam::any(const std::vector<bool> &here) {
   if (static_cast<int>(ranks_.size()) == worldRanks())
     return here;

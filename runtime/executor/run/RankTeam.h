@@ -92,6 +92,9 @@ public:
   /// come from the ranks that update their rows. All processes call it; `prune` and
   /// `replace` do. To be called when masks were written by others.
   Status chooseForms();
+  /// Returns how many weights of each layer are not pruned. A parameter that layers share
+  /// counts for each of them. All processes ask together.
+  StatusOr<std::vector<double>> survivorsByLayer();
   /// Times that the graphs were replaced, of which traces tell.
   int64_t version() const { return ranks_.front().executor->version(); }
   void setVersion(int64_t version);

@@ -6,7 +6,7 @@
 
 #include "runtime/base/text/JsonWriter.h"
 #include "runtime/base/text/Text.h"
-#include "runtime/plan/graph/StateTensors.h"
+#include "runtime/elastic/balance/LayerFacts.h"
 
 #include <algorithm>
 #include <cmath>
@@ -31,49 +31,14 @@ double imbalanceOf(const std::vector<double> &loads) {
                  : 1;
 }
 
-/// Adds up values of parameters by layer. A tied parameter counts at the first layer that
-/// uses it. Frozen parameters count too, although no layer updates them.
-template <typename Value>
-auto sumByLayer(const Model &model, Value valueOf)
-    -> std::vector<decltype(valueOf(0))> {
-  std::vector<decltype(valueOf(0))> sums(model.layers());
-  std::vector<bool> isCounted(model.parameters());
-  for (int layer = 0; layer < model.layers(); ++layer)
-    for (int p : model.layer(layer).parameters()) {
-      if (!isCounted[p])
-        sums[layer] += valueOf(p);
-      isCounted[p] = true;
-    }
-  return sums;
-}
-
-/// Bytes that a rank sends of each layer that moves, or has of it with gradients. With
-/// ZeRO it has a share.
-std::vector<int64_t> bytesByLayer(const Model &model, const Strategy &strategy,
-                                  bool withGradients) {
-  const int64_t sharers =
-      int64_t{strategy.tp} * (strategy.zero ? strategy.dp : 1);
-  std::vector<int64_t> bytes = sumByLayer(model, [&](int p) {
-    int64_t ofElement = 0;
-    for (ParameterPart part : stateParts(model, p, Persistent::Training))
-      ofElement += partElementBytes(model, p, part);
-    if (withGradients && !model.isFrozen(p))
-      ofElement += partElementBytes(model, p, ParameterPart::Gradient);
-    return ofElement * model.elements(p);
-  });
-  for (int64_t &one : bytes)
-    one /= sharers;
-  return bytes;
-}
-
 /// Room for the tensors of the next cut beside those of the present one, in arenas of
 /// `limit` bytes. Regions of plans are not part of it: the replacement checks these.
-LayerBytes roomForCuts(const Session &session, int64_t limit) {
+LayerBytes roomForCuts(const Session &session, std::vector<int64_t> tensorBytes,
+                       int64_t limit) {
   const ExecutableGraph &graph = *session.home().graph;
   const auto stages = static_cast<size_t>(graph.stages());
   LayerBytes room;
-  room.own =
-      bytesByLayer(graph.model(), graph.strategy(), /*withGradients=*/true);
+  room.own = std::move(tensorBytes);
   room.kept.assign(room.own.size(), 0);
   room.inFlight.assign(stages, 0);
   for (int stage = 0; stage < graph.stages(); ++stage)
@@ -205,8 +170,6 @@ MoveProblem Rebalance::problemOf(std::vector<double> waits,
   problem.microBatches =
       std::max<int64_t>(std::llround(microBatches / now.dp), 1);
   problem.waits = std::move(waits);
-  problem.stateBytes =
-      bytesByLayer(*session_.model, now, /*withGradients=*/false);
   problem.cut = now.layers;
   problem.stepsLeft = stepsLeft;
   problem.price = priceNow();
@@ -214,14 +177,25 @@ MoveProblem Rebalance::problemOf(std::vector<double> waits,
   return problem;
 }
 
-StatusOr<MoveDecision> Rebalance::decide(const MoveProblem &problem) {
+StatusOr<std::optional<StepClock>>
+Rebalance::clockOf(const MoveProblem &problem) const {
+  const StepLoad &last = steps_.back();
+  if (last.work.empty())
+    return std::optional<StepClock>();
+  const PlannedGraph &home = session_.home();
+  DYNA_ASSIGN_OR_RETURN(StepWork work,
+                        stepWork(home.planner->costs(), strategy(), last.work,
+                                 home.options, problem.seconds));
+  return std::optional(StepClock(std::move(work), problem.waits));
+}
+
+StatusOr<MoveDecision> Rebalance::decide(const MoveProblem &problem,
+                                         std::vector<double> parameters) {
   if (flag_->policy == BalancePolicy::Time)
     return decider_.decide(problem);
   BalanceProblem balance;
   balance.seconds = problem.seconds;
-  balance.parameters = sumByLayer(*session_.model, [&](int p) {
-    return static_cast<double>(session_.model->elements(p));
-  });
+  balance.parameters = std::move(parameters);
   balance.waits = problem.waits;
   balance.cut = problem.cut;
   balance.memory = problem.memory;
@@ -242,19 +216,30 @@ StatusOr<std::optional<NextStrategy>> Rebalance::next(int64_t stepsLeft) {
   if (waits.empty()) {
     DYNA_ASSIGN_OR_RETURN(waits, measureWaits());
   }
+  // All processes count.
+  std::vector<double> parameters;
+  if (flag_->policy == BalancePolicy::Parameters) {
+    DYNA_ASSIGN_OR_RETURN(parameters, session_.ranks->survivorsByLayer());
+  }
   decision_ = MoveDecision();
   decision_.from = strategy().layers;
   decision_.move.cut = decision_.from;
   if (session_.ranks->hasRankZero()) {
     MoveProblem problem = problemOf(std::move(waits), stepsLeft);
+    DYNA_ASSIGN_OR_RETURN(BytesOfLayers bytes,
+                          bytesOfLayers(*session_.model, strategy()));
+    problem.stateBytes = std::move(bytes.state);
     LayerBytes room;
     if (!session_.options.rankMemory.empty()) {
       DYNA_ASSIGN_OR_RETURN(const int64_t limit,
                             parseBytes(session_.options.rankMemory));
-      room = roomForCuts(session_, limit);
+      room = roomForCuts(session_, std::move(bytes.tensors), limit);
       problem.memory = &room;
     }
-    DYNA_ASSIGN_OR_RETURN(decision_, decide(problem));
+    DYNA_ASSIGN_OR_RETURN(const std::optional<StepClock> clock,
+                          clockOf(problem));
+    problem.clock = clock ? &*clock : nullptr;
+    DYNA_ASSIGN_OR_RETURN(decision_, decide(problem, std::move(parameters)));
     loads_ = {stageLoads(problem.seconds, problem.cut, problem.waits),
               stageLoads(problem.seconds, decision_.move.cut, problem.waits)};
     lastImbalance_ = imbalanceOf(loads_.now);

@@ -12,6 +12,10 @@
 // which are measured when a decision is due. It does not contain waits for
 // slower stages, because that would count the imbalance twice.
 //
+// A decision simulates the micro-batches of the last step under each cut that it
+// weighs, in the order of the run's schedule
+// (runtime/elastic/decide/StepClock.h).
+//
 // The price of a move is estimated from three measurements. These are the
 // bandwidth between two ranks, the time to size graphs, and the time to plan a
 // step. After a move its own times replace the estimate.
@@ -38,6 +42,8 @@ struct StepLoad {
   int64_t tokens = 0;
   int64_t microBatches = 0;
   double planSeconds = 0;
+  /// Micro-batches of the step; empty: a formula weighs cuts.
+  std::vector<plan::MicroBatch> work;
 };
 
 class Rebalance {
@@ -92,7 +98,11 @@ private:
   Status measureLink();
   MoveProblem problemOf(std::vector<double> waits, int64_t stepsLeft) const;
   MovePrice priceNow() const;
-  StatusOr<MoveDecision> decide(const MoveProblem &problem);
+  /// Simulates the last step, whose layers take what `problem` says.
+  StatusOr<std::optional<StepClock>> clockOf(const MoveProblem &problem) const;
+  /// `parameters` counts the weights of layers that are not zero.
+  StatusOr<MoveDecision> decide(const MoveProblem &problem,
+                                std::vector<double> parameters);
 
   Session &session_;
   std::optional<RebalanceFlag> flag_;

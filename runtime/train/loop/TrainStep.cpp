@@ -214,13 +214,16 @@ Status Trainer::finishStep() {
                 std::chrono::duration<double>(finished_ - begin).count(),
                 follows ? 0 : launched.waited);
   checkLogged(metrics_.write(metrics));
-  rebalance_.stepEnded(launched.step,
-                       {metrics.layerSeconds,
-                        {},
-                        metrics.seconds - metrics.planWaitSeconds,
-                        metrics.tokens,
-                        metrics.microBatches,
-                        metrics.planSeconds});
+  if (rebalance_.isOn())
+    rebalance_.stepEnded(
+        launched.step,
+        {metrics.layerSeconds,
+         {},
+         metrics.seconds - metrics.planWaitSeconds,
+         metrics.tokens,
+         metrics.microBatches,
+         metrics.planSeconds,
+         launched.planned.plan->phases().front().plan.microBatches});
   const bool isFinite =
       std::isfinite(metrics.loss) && std::isfinite(metrics.gradientNorm);
   if (!isFinite)

@@ -4,8 +4,9 @@
 //
 // Decides with price, within memory, whether layers move. Layers are pruned to other
 // shares each time, so that loads are uneven. One line for each size: processor seconds,
-// the median and the largest of 101 decisions, and how many of them moved. Two lines have
-// one size: with few steps left many cuts are compared, as bytes matter.
+// the median and the largest of 101 decisions, and how many of them moved. Some lines have
+// one size: with few steps left many cuts are compared, as bytes matter. `clock` says what
+// weighs cuts: the formula, or a simulation of 1F1B with micro-batches of other lengths.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +16,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 using namespace dyna;
 
@@ -23,6 +25,7 @@ namespace {
 struct Case {
   int layers, ranks;
   int64_t stepsLeft;
+  bool isSimulated;
 };
 
 MoveProblem makeProblem(const Case &size, uint64_t &counter,
@@ -55,6 +58,24 @@ MoveProblem makeProblem(const Case &size, uint64_t &counter,
   return problem;
 }
 
+/// Micro-batches take between 0.8 and 1.2 of their mean.
+StepWork workOf(const MoveProblem &problem, uint64_t &counter) {
+  std::vector<double> lengths;
+  for (int64_t m = 0; m < problem.microBatches; ++m)
+    lengths.push_back(0.8 +
+                      static_cast<double>(dyna_mix64(++counter) % 401) / 1000);
+  StepWork work;
+  for (double seconds : problem.seconds) {
+    auto &forward = work.layers.forward.emplace_back();
+    auto &backward = work.layers.backward.emplace_back();
+    for (double length : lengths) {
+      forward.push_back(seconds * length / 3);
+      backward.push_back(seconds * length * 2 / 3);
+    }
+  }
+  return work;
+}
+
 void measure(const Case &size) {
   constexpr int repeats = 101;
   uint64_t counter = 1;
@@ -62,25 +83,35 @@ void measure(const Case &size) {
   std::vector<double> seconds;
   for (int repeat = 0; repeat < repeats; ++repeat) {
     LayerBytes memory;
-    const MoveProblem problem = makeProblem(size, counter, memory);
+    MoveProblem problem = makeProblem(size, counter, memory);
+    const StepWork work = workOf(problem, counter);
     MoveDecider decider(MoveOptions{0, 0});
     const double begin = coreSeconds();
+    std::optional<StepClock> clock;
+    if (size.isSimulated) {
+      clock.emplace(work, problem.waits);
+      problem.clock = &*clock;
+    }
     const MoveDecision decision = decider.decide(problem);
     seconds.push_back(coreSeconds() - begin);
     moves += decision.answer == MoveAnswer::Move;
   }
   std::sort(seconds.begin(), seconds.end());
   std::printf("{\"bench\": \"decision\", \"layers\": %d, \"ranks\": %d, "
-              "\"steps_left\": %d, \"seconds\": %.6f, \"largest_s\": %.6f, "
+              "\"steps_left\": %d, \"clock\": \"%s\", \"seconds\": %.6f, "
+              "\"largest_s\": %.6f, "
               "\"moves\": %d, \"of\": %d, \"required_s\": 0.010}\n",
               size.layers, size.ranks, static_cast<int>(size.stepsLeft),
-              seconds[repeats / 2], seconds.back(), moves, repeats);
+              size.isSimulated ? "simulation" : "formula", seconds[repeats / 2],
+              seconds.back(), moves, repeats);
 }
 
 } // namespace
 
 int main() {
-  for (const Case &size : {Case{24, 8, 1000}, Case{96, 48, 1000},
-                           Case{96, 48, 10}, Case{96, 48, 1}})
-    measure(size);
+  for (bool isSimulated : {false, true})
+    for (const Case &size :
+         {Case{24, 8, 1000, isSimulated}, Case{96, 48, 1000, isSimulated},
+          Case{96, 48, 10, isSimulated}, Case{96, 48, 1, isSimulated}})
+      measure(size);
 }

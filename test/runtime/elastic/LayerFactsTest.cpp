@@ -4,7 +4,9 @@
 
 #include "runtime/elastic/balance/LayerFacts.h"
 #include "runtime/plan/graph/MovedState.h"
+#include "runtime/plan/graph/PersistentLayout.h"
 #include "runtime/plan/graph/StateBytes.h"
+#include "runtime/plan/graph/StateTensors.h"
 #include "runtime/planner/estimate/StageCosts.h"
 #include "runtime/planner/graph/PartitionLayers.h"
 #include "test/runtime/executor/TinyModel.h"
@@ -148,6 +150,61 @@ TEST(LayerFactsTest, WaitsAreThoseOfLinks) {
 TEST(LayerFactsTest, EarlyStagesKeepMore) {
   EXPECT_THAT(inFlightOf(4, 9), ElementsAre(4, 3, 2, 1));
   EXPECT_THAT(inFlightOf(4, 2), ElementsAre(2, 2, 2, 1));
+}
+
+// Ranks of any cut have the sum over their layers, or less if two of them share a weight.
+TEST(LayerFactsTest, BytesOfRunsAreThoseOfRanks) {
+  for (bool isTied : {false, true})
+    for (const char *degrees : {"", "tp=2,", "dp=2,", "dp=2,zero=1,"}) {
+      SCOPED_TRACE(degrees);
+      TinyOptions options;
+      options.hidden = 12;
+      options.degrees = {{2, false}};
+      options.nestedTie = isTied;
+      const Model tiny = *Model::create(tinyManifest(options));
+      const std::string text = std::string(degrees) + "pp=2,layers=";
+      const BytesOfLayers bytes =
+          *bytesOfLayers(tiny, *parseStrategy(text + "2+3"));
+      int less = 0;
+      for (int first = 1; first < tiny.layers(); ++first) {
+        const Strategy strategy =
+            *parseStrategy(text + std::to_string(first) + "+" +
+                           std::to_string(tiny.layers() - first));
+        const auto graph = *ExecutableGraph::create(tiny, strategy);
+        for (int rank = 0; rank < graph.ranks(); ++rank) {
+          const auto [begin, end] = graph.stage(graph.placeOf(rank).stage);
+          const int64_t held =
+              persistentLayout(graph.rankView(rank), Persistent::Training)
+                  .bytes;
+          const int64_t sum = sumOf(bytes.tensors, begin, end);
+          EXPECT_GE(sum, held);
+          less += held < sum;
+        }
+      }
+      // Shards need not be alike, and ZeRO deals rows.
+      if (const std::string words = degrees;
+          words.empty() || words == "dp=2,") {
+        EXPECT_EQ(less > 0, isTied);
+      }
+    }
+}
+
+// What a move sends is the state of the layers that change their stage.
+TEST(LayerFactsTest, StateOfRunsIsWhatMoves) {
+  const Model tiny = model();
+  const BytesOfLayers bytes =
+      *bytesOfLayers(tiny, *parseStrategy("pp=2,layers=4+4"));
+  for (int first = 1; first < tiny.layers(); ++first)
+    for (int next = 1; next < tiny.layers(); ++next) {
+      auto graphOf = [&](int layers) {
+        return *ExecutableGraph::create(
+            tiny, *parseStrategy("pp=2,layers=" + std::to_string(layers) + "+" +
+                                 std::to_string(tiny.layers() - layers)));
+      };
+      EXPECT_EQ(
+          missingBytes(stateTensors(graphOf(first), graphOf(next))),
+          sumOf(bytes.state, std::min(first, next), std::max(first, next)));
+    }
 }
 
 } // namespace

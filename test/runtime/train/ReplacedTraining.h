@@ -110,7 +110,7 @@ protected:
                         const Changes &changes, const std::string &resumed,
                         int64_t arenaBytes, Outcome &outcome) {
     const TinyProgram program(tiny);
-    DYNA_ASSIGN_OR_RETURN(const Model model, openProgram(program.program()));
+    DYNA_ASSIGN_OR_RETURN(Model model, openProgram(program.program()));
     TrainOptions options;
     std::optional<ResumedRun> start;
     if (!resumed.empty()) {
@@ -123,6 +123,7 @@ protected:
     }
     DYNA_RETURN_IF_ERROR(parseCommandLine(arguments, options));
     DYNA_RETURN_IF_ERROR(resolveOptions(options));
+    DYNA_RETURN_IF_ERROR(setMasks(model, options));
     Session session;
     session.arenaBytes = arenaBytes;
     DYNA_RETURN_IF_ERROR(openSession(program.program(), model, options, true,

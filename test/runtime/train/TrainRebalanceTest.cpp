@@ -9,6 +9,7 @@
 
 #include "test/runtime/train/ReplacedTraining.h"
 
+#include <cmath>
 #include <numeric>
 
 using namespace dyna;
@@ -23,7 +24,8 @@ protected:
   /// Layers that take so many seconds, from some step on.
   using Loads = std::map<int64_t, std::vector<double>>;
 
-  /// Steps take `seconds`, by the step from which they do, and moves are cheap.
+  /// Steps take `seconds`, by the step from which they do, and moves are cheap. Cuts are
+  /// weighed by the formula, for which all micro-batches are alike.
   static void say(const Loads &loads,
                   const std::map<int64_t, double> &seconds = {{0, 1}},
                   double priceSeconds = 1e-3) {
@@ -33,6 +35,17 @@ protected:
       load.seconds = std::prev(seconds.upper_bound(step))->second *
                      static_cast<double>(load.tokens);
       load.waits.assign(2, 0);
+      load.work.clear();
+    };
+  }
+
+  /// Does the same, and steps are simulated with the micro-batches that ran.
+  static void saySimulated(const Loads &loads) {
+    say(loads);
+    probe.load = [loads, said = probe.load](int64_t step, StepLoad &load) {
+      const std::vector<plan::MicroBatch> work = load.work;
+      said(step, load);
+      load.work = work;
     };
   }
 
@@ -87,13 +100,15 @@ TEST_F(TrainRebalanceTest, FrozenLayersMove) {
       staying({"--steps=8", "--strategy=pp=2,layers=1+4"});
   say({{0, {1, 1, 1, 1, 1}}});
   const Outcome stays = train(model, arguments);
-  // The table of tokens alone has more parameters than all other layers.
-  for (auto [policy, version] :
-       {std::pair("time", 1), {"diffusion", 1}, {"parameters", 0}}) {
+  // The table of tokens counts in the embedding and in the head.
+  for (auto [policy, cut] : {std::pair("time", "layers=2+3"),
+                             {"diffusion", "layers=2+3"},
+                             {"parameters", "layers=3+2"}}) {
     const Outcome moves =
         rebalance(model, arguments, std::string(policy) + ",every=3");
     expectSame(moves, stays);
-    EXPECT_EQ(moves.version, version) << policy << moves.said;
+    EXPECT_EQ(moves.version, 1) << policy << moves.said;
+    EXPECT_THAT(moves.graph, HasSubstr(cut));
   }
 }
 
@@ -131,12 +146,12 @@ TEST_F(TrainRebalanceTest, MovesAreTracedAndReported) {
 TEST_F(TrainRebalanceTest, PoliciesBalanceByTheirOwnLoads) {
   const std::vector<std::string> arguments =
       staying({"--steps=8", "--strategy=pp=2,layers=1+4"});
-  say({{0, {1, 1, 1, 1, 2}}});
+  say({{0, {1, 1, 1, 1, 4}}});
   const std::pair<const char *, const char *> cases[] = {
-      {"time", "layers=3+2"},
-      {"diffusion", "layers=3+2"},
-      // The embedding has 1,542 weights, and a block 65.
-      {"parameters", "layers=1+4"}};
+      {"time", "layers=4+1"},
+      {"diffusion", "layers=4+1"},
+      // Embedding and head have 1,542 weights in common, and a block 65.
+      {"parameters", "layers=3+2"}};
   for (const auto &[policy, cut] : cases) {
     SCOPED_TRACE(policy);
     const Outcome moves =
@@ -149,7 +164,48 @@ TEST_F(TrainRebalanceTest, PoliciesBalanceByTheirOwnLoads) {
   const Outcome back =
       rebalance(tiny(), staying({"--steps=8", "--strategy=pp=2,layers=4+1"}),
                 "parameters,every=2");
-  EXPECT_THAT(back.graph, HasSubstr("layers=1+4"));
+  EXPECT_THAT(back.graph, HasSubstr("layers=3+2"));
+}
+
+/// Pruned weights are no parameters any more, wherever the masks lie. A dense model of the
+/// same layers has an even cut already.
+TEST_F(TrainRebalanceTest, ParametersAreThoseThatSurvive) {
+  TinyOptions model = tiny();
+  model.hidden = 500;
+  model.blocks = 4;
+  say({{0, {1, 1, 1, 1, 5, 1}}});
+  for (const char *strategy : {"", "dp=2,zero=1,"}) {
+    auto with = [&](std::vector<std::string> more) {
+      more.insert(more.end(), {"--steps=8", std::string("--strategy=") +
+                                                strategy + "pp=2,layers=3+3"});
+      return rebalance(model, staying(more), "parameters,every=3");
+    };
+    EXPECT_EQ(with({}).version, 0);
+    const Outcome pruned =
+        with({"--prune=final=0.9,from=1,params=h.0.*+h.1.*"});
+    EXPECT_EQ(pruned.version, 1) << pruned.said;
+    EXPECT_THAT(pruned.graph, HasSubstr("layers=4+2"));
+  }
+}
+
+/// Micro-batches of a step differ, so that a step takes other seconds than by the formula
+/// for equal ones.
+TEST_F(TrainRebalanceTest, StepsAreSimulated) {
+  saySimulated({{0, {1, 1, 1, 1, 1}}});
+  const Outcome moves =
+      rebalance(tiny(), staying({"--steps=4", "--strategy=pp=2,layers=1+4"}));
+  ASSERT_EQ(moves.version, 1) << moves.said;
+  const std::string text = *readFile(path("metrics"));
+  const std::string key = "\"step_seconds_now\": ";
+  const size_t at = text.find(key);
+  ASSERT_NE(at, std::string::npos);
+  const double seconds = std::stod(text.substr(at + key.size()));
+  const std::string counted = "\"micro_batches\": ";
+  const double count =
+      std::stod(text.substr(text.rfind(counted, at) + counted.size()));
+  EXPECT_GE(seconds, 4 * count);
+  EXPECT_LE(seconds, 5 * count);
+  EXPECT_GT(std::abs(seconds - (5 + 4 * (count - 1))), 1e-3);
 }
 
 TEST_F(TrainRebalanceTest, ReplicasShardsAndOwnersMoveToo) {
@@ -161,7 +217,7 @@ TEST_F(TrainRebalanceTest, ReplicasShardsAndOwnersMoveToo) {
     model.nestedTie = false;
     const std::vector<std::string> arguments =
         staying({"--steps=9", std::string("--strategy=") + strategy});
-    say({{0, {1, 1, 1, 1, 1}}});
+    saySimulated({{0, {1, 1, 1, 1, 1}}});
     const Outcome moves = rebalance(model, arguments);
     expectSame(moves, train(model, arguments));
     EXPECT_EQ(moves.version, 1);

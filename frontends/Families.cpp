@@ -1,4 +1,4 @@
-//===- Families.cpp - The families of models ------------------------------===//
+//===- Families.cpp - Lists the families of models ------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

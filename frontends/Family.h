@@ -1,4 +1,4 @@
-//===- Family.h - A family of models that other programs load ---*- C++ -*-===//
+//===- Family.h - Describes a family that other programs load ---*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- FamilyWiring.h - Layers compute what their family does -*- C++ -*-===//
+//===- FamilyWiring.h - Checks that layers compute what families do -------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

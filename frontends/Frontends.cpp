@@ -1,4 +1,4 @@
-//===- Frontends.cpp - What the families share -*- C++ -*-===//
+//===- Frontends.cpp - Builds models from configurations --------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

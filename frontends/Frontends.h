@@ -1,4 +1,4 @@
-//===- Frontends.h - What the front ends make -*- C++ -*-===//
+//===- Frontends.h - Builds models from configurations ----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- Gpt2.cpp - GPT-2 from its configuration -*- C++ -*-===//
+//===- Gpt2.cpp - Builds GPT-2 from its configuration -----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Llama.cpp - LLaMA from its configuration -*- C++ -*-===//
+//===- Llama.cpp - Builds LLaMA from its configuration ----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Lora.cpp - Which linears get low-rank adapters ---------------------===//
+//===- Lora.cpp - Chooses the linears with low-rank adapters --------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Lora.h - Which linears get low-rank adapters -------------*- C++ -*-===//
+//===- Lora.h - Chooses the linears with low-rank adapters ------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- Passes.h - Passes over models of families ----------------*- C++ -*-===//
+//===- Passes.h - Declares passes over models of families -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- ConvertToCpu.cpp - Layer functions into CPU code -*- C++ -*-===//
+//===- ConvertToCpu.cpp - Converts layer functions to CPU code --*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

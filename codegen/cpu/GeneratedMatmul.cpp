@@ -1,4 +1,4 @@
-//===- GeneratedMatmul.cpp - Matrix products without a library -*- C++ -*-===//
+//===- GeneratedMatmul.cpp - Multiplies matrices without a library --------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- OptimizerLowering.cpp - Sweeps over parameters -*- C++ -*-===//
+//===- OptimizerLowering.cpp - Lowers sweeps over parameters ----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- RowsLowering.cpp - Sweeps over rows -*- C++ -*-===//
+//===- RowsLowering.cpp - Lowers sweeps over rows ---------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- ConvertToCuda.cpp - Layer functions into host code and kernels -----===//
+//===- ConvertToCuda.cpp - Converts layer functions to kernels ------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- EmbedKernels.cpp - What the host's code launches -------------------===//
+//===- EmbedKernels.cpp - Embeds kernels into the host's code -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Kernel.cpp - What threads of a kernel share ------------------------===//
+//===- Kernel.cpp - Emits what threads of a kernel share ------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

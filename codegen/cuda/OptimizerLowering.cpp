@@ -1,4 +1,4 @@
-//===- OptimizerLowering.cpp - Sweeps over parameters ---------------------===//
+//===- OptimizerLowering.cpp - Lowers sweeps over parameters --------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

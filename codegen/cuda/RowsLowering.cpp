@@ -1,4 +1,4 @@
-//===- RowsLowering.cpp - Sweeps over rows --------------------------------===//
+//===- RowsLowering.cpp - Lowers sweeps over rows -------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

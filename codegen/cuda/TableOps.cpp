@@ -1,4 +1,4 @@
-//===- TableOps.cpp - Rows of tables, by token or position ----------------===//
+//===- TableOps.cpp - Lowers ops on tables of tokens or positions ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- ProductLowering.cpp - Products, attention, head -*- C++ -*-===//
+//===- ProductLowering.cpp - Lowers products, attention and the head ------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

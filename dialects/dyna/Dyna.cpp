@@ -1,4 +1,4 @@
-//===- Dyna.cpp - The dyna dialect -*- C++ -*-===//
+//===- Dyna.cpp - Registers the dyna dialect --------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- DynaGradients.cpp - The gradient of every dyna op -*- C++ -*-===//
+//===- DynaGradients.cpp - Builds the gradient of every dyna op -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

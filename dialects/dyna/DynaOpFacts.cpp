@@ -1,4 +1,4 @@
-//===- DynaOpFacts.cpp - What ops say of themselves -----------------------===//
+//===- DynaOpFacts.cpp - Implements the interfaces of dyna ops ------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- DynaStructureOps.cpp - Syntax of layers, models, functions ---------===//
+//===- DynaStructureOps.cpp - Parses layers, models and functions ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

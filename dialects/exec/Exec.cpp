@@ -1,4 +1,4 @@
-//===- Exec.cpp - The exec dialect and its instructions -------------------===//
+//===- Exec.cpp - Registers the exec dialect and its instructions ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- ExecAssembly.cpp - How exec ops are written ------------------------===//
+//===- ExecAssembly.cpp - Prints and parses exec ops ----------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- BlockSlice.cpp - The ops that some values need -*- C++ -*-===//
+//===- BlockSlice.cpp - Finds the ops that some values need -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

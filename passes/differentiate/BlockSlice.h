@@ -1,4 +1,4 @@
-//===- BlockSlice.h - The ops that some values need -*- C++ -*-===//
+//===- BlockSlice.h - Finds the ops that some values need -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

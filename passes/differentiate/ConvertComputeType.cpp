@@ -1,4 +1,4 @@
-//===- ConvertComputeType.cpp - The pass dyna-convert-compute-type --------===//
+//===- ConvertComputeType.cpp - Implements dyna-convert-compute-type ------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

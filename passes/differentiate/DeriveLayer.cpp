@@ -1,4 +1,4 @@
-//===- DeriveLayer.cpp - All functions of one layer -----------------------===//
+//===- DeriveLayer.cpp - Derives all functions of one layer ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- DeriveLayer.h - All functions of one layer ---------------*- C++ -*-===//
+//===- DeriveLayer.h - Derives all functions of one layer -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

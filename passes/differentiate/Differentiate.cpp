@@ -1,4 +1,4 @@
-//===- Differentiate.cpp - The pass dyna-differentiate -*- C++ -*-===//
+//===- Differentiate.cpp - Implements dyna-differentiate --------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

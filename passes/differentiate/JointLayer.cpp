@@ -1,4 +1,4 @@
-//===- JointLayer.cpp - A layer with its gradient behind it -*- C++ -*-===//
+//===- JointLayer.cpp - Joins a layer with its gradient ---------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- LayerFunctions.cpp - The layer functions of every role -*- C++ -*-===//
+//===- LayerFunctions.cpp - Cuts out the layer functions of all roles -----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- LayerFunctions.h - The layer functions of every role -*- C++ -*-===//
+//===- LayerFunctions.h - Cuts out the layer functions of all roles -------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

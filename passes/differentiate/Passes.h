@@ -1,4 +1,4 @@
-//===- Passes.h - The differentiate phase -*- C++ -*-===//
+//===- Passes.h - Declares the differentiate phase --------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- VerifyDifferentiated.cpp - The pass dyna-verify-differentiated -----===//
+//===- VerifyDifferentiated.cpp - Verifies the differentiate phase --------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- DeduceLayouts.cpp - The pass dyna-deduce-layouts -------------------===//
+//===- DeduceLayouts.cpp - Implements dyna-deduce-layouts -----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

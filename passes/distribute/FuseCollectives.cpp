@@ -1,4 +1,4 @@
-//===- FuseCollectives.cpp - The pass dyna-fuse-collectives ---------------===//
+//===- FuseCollectives.cpp - Implements dyna-fuse-collectives -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

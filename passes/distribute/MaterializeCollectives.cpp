@@ -1,4 +1,4 @@
-//===- MaterializeCollectives.cpp - The pass of that name -----------------===//
+//===- MaterializeCollectives.cpp - Inserts collectives -------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- SelectFunctions.cpp - The pass dyna-select-functions ---------------===//
+//===- SelectFunctions.cpp - Selects functions by layer and role ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- VerifyLocal.cpp - The pass dyna-verify-local -----------------------===//
+//===- VerifyLocal.cpp - Verifies layers of tensor degrees ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

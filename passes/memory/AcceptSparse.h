@@ -1,4 +1,4 @@
-//===- AcceptSparse.h - Which functions compute a layer -------------*- C++ -*-===//
+//===- AcceptSparse.h - Chooses functions that accept sparse weights ------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- VerifyMemory.cpp - Nothing is overwritten while needed -------------===//
+//===- VerifyMemory.cpp - Verifies that no needed value is overwritten ----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

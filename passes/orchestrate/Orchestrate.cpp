@@ -1,4 +1,4 @@
-//===- Orchestrate.cpp - Graphs, home, and the switches between them ------===//
+//===- Orchestrate.cpp - Plans the switches between graphs ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- BuildMicroBatches.cpp - Graphs, and mini-batches cut for them ------===//
+//===- BuildMicroBatches.cpp - Cuts mini-batches for graphs ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Orchestrated.cpp - What a module says of its graphs' turns ---------===//
+//===- Orchestrated.cpp - Reads the orchestration of a module -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

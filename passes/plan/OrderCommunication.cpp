@@ -1,4 +1,4 @@
-//===- OrderCommunication.cpp - What ranks exchange between their work ----===//
+//===- OrderCommunication.cpp - Adds exchanges to plans -------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

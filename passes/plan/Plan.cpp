@@ -1,4 +1,4 @@
-//===- Plan.cpp - Graphs and plans from strategies ------------------------===//
+//===- Plan.cpp - Makes graphs and plans from strategies ------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

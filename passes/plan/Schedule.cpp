@@ -1,4 +1,4 @@
-//===- Schedule.cpp - In which order ranks compute ------------------------===//
+//===- Schedule.cpp - Orders the computation of ranks ---------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- StepPhases.cpp - Steps of several graphs in a module ---------------===//
+//===- StepPhases.cpp - Makes the step of a mini-batch in a module --------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

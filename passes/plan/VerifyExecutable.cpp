@@ -1,4 +1,4 @@
-//===- VerifyExecutable.cpp - Graphs against the model --------------------===//
+//===- VerifyExecutable.cpp - Verifies graphs against the model -----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- VerifyPlan.cpp - The runtime's proof, at the op that fails ---------===//
+//===- VerifyPlan.cpp - Verifies plans at the op that fails ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Dataset.cpp - Combining data sets ----------------------------------===//
+//===- Dataset.cpp - Combines data sets -----------------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- TextSource.cpp - Files as documents --------------------------------===//
+//===- TextSource.cpp - Reads files as documents --------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

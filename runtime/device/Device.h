@@ -1,4 +1,4 @@
-//===- Device.h - Interface to buffers and streams of a device --*- C++ -*-===//
+//===- Device.h - Declares buffers and streams of a device ------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- Kernels.cpp - From what compiled code calls to a backend -----------===//
+//===- Kernels.cpp - Dispatches calls of compiled code --------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Reshard.cpp - Facts about single steps of a reshard ----------------===//
+//===- Reshard.cpp - Computes effects of steps of a reshard ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- ReshardSearch.cpp - The cheapest steps between two layouts ---------===//
+//===- ReshardSearch.cpp - Searches the cheapest reshard ------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- PlanWork.cpp - Costs of the instructions of plans -----------------===//
+//===- PlanWork.cpp - Collects costs of the instructions of plans ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

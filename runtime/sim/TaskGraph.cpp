@@ -1,4 +1,4 @@
-//===- TaskGraph.cpp - When work in lanes runs ----------------------------===//
+//===- TaskGraph.cpp - Computes times of tasks in lanes -------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

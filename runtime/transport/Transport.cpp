@@ -1,4 +1,4 @@
-//===- Transport.cpp - The engine under all backends ------------*- C++ -*-===//
+//===- Transport.cpp - Runs operations of all backends ----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- dyna-lsp-server.cpp - Language server for dyna modules -*- C++ -*-===//
+//===- dyna-lsp-server.cpp - Serves dyna modules to editors -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

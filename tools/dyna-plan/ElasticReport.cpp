@@ -1,4 +1,4 @@
-//===- ElasticReport.cpp - Tables of other cuts and fewer ranks -----------===//
+//===- ElasticReport.cpp - Describes other cuts and fewer ranks -----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- dyna-plan.cpp - What plans would take, on any cluster ----*- C++ -*-===//
+//===- dyna-plan.cpp - Simulates plans on any cluster -----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

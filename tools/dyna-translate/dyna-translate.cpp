@@ -1,4 +1,4 @@
-//===- dyna-translate.cpp - Configurations, plans, modules ------*- C++ -*-===//
+//===- dyna-translate.cpp - Converts configurations and plans ---*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

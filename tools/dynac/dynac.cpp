@@ -1,4 +1,4 @@
-//===- dynac.cpp - From a module to a native training binary -- -*- C++ -*-===//
+//===- dynac.cpp - Compiles a module to a training binary -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

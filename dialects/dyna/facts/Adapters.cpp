@@ -1,4 +1,4 @@
-//===- Adapters.cpp - Low-rank adapters beside linears --------------------===//
+//===- Adapters.cpp - Finds low-rank adapters beside linears --------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

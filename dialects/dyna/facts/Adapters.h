@@ -1,4 +1,4 @@
-//===- Adapters.h - Low-rank adapters beside linears ------------*- C++ -*-===//
+//===- Adapters.h - Finds low-rank adapters beside linears ------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

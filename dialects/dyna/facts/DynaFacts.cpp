@@ -1,4 +1,4 @@
-//===- DynaFacts.cpp - A model's facts against its layers -----------------===//
+//===- DynaFacts.cpp - Checks a model's facts against its layers ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

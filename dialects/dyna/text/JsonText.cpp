@@ -1,4 +1,4 @@
-//===- JsonText.cpp - Text of JSON in modules and configurations ----------===//
+//===- JsonText.cpp - Checks JSON in modules and configurations -----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- JsonText.h - Text of JSON in modules and configurations --*- C++ -*-===//
+//===- JsonText.h - Checks JSON in modules and configurations ---*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

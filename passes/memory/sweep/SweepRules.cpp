@@ -1,4 +1,4 @@
-//===- SweepRules.cpp - What sweeps cost and when they are legal ----------===//
+//===- SweepRules.cpp - Computes costs and legality of sweeps -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

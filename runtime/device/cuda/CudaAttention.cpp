@@ -1,4 +1,4 @@
-//===- CudaAttention.cpp - Attention over segments on CUDA ------*- C++ -*-===//
+//===- CudaAttention.cpp - Runs attention over segments on CUDA -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

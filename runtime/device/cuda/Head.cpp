@@ -1,4 +1,4 @@
-//===- Head.cpp - Head and loss in chunks, on CUDA --------------*- C++ -*-===//
+//===- Head.cpp - Runs head and loss in chunks on CUDA ----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- KernelTable.cpp - The kernels of CUDA devices ------------*- C++ -*-===//
+//===- KernelTable.cpp - Lists the kernels of CUDA devices ------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Matmul.cpp - Products that compiled code asks for --------*- C++ -*-===//
+//===- Matmul.cpp - Runs products for compiled code -------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

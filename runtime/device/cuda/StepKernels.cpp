@@ -1,4 +1,4 @@
-//===- StepKernels.cpp - Checks, the end of a step, switches --------------===//
+//===- StepKernels.cpp - Runs checks, updates and switches ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Attention.cpp - Attention over segments, on the team -----*- C++ -*-===//
+//===- Attention.cpp - Runs attention over segments on the team -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

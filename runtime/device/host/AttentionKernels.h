@@ -1,4 +1,4 @@
-//===- AttentionKernels.h - Attention of one block of queries ---*- C++ -*-===//
+//===- AttentionKernels.h - Computes attention of a block -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

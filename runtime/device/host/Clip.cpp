@@ -1,4 +1,4 @@
-//===- Clip.cpp - The factor of global-norm clipping ----------------------===//
+//===- Clip.cpp - Computes the factor of clipping -------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

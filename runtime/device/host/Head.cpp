@@ -1,4 +1,4 @@
-//===- Head.cpp - Head and loss in chunks -----------------------*- C++ -*-===//
+//===- Head.cpp - Computes head and loss in chunks --------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Kernels.cpp - The kernels of one instruction set ---------*- C++ -*-===//
+//===- Kernels.cpp - Compiles kernels of one instruction set ----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- Matmul.cpp - Launch and matrix products ------------------*- C++ -*-===//
+//===- Matmul.cpp - Runs launches and matrix products -----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

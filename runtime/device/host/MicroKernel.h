@@ -1,4 +1,4 @@
-//===- MicroKernel.h - Small matrix products in registers -------*- C++ -*-===//
+//===- MicroKernel.h - Multiplies small matrices in registers ---*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

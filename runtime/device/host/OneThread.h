@@ -1,4 +1,4 @@
-//===- OneThread.h - Keeping OpenMP out of the team -------------*- C++ -*-===//
+//===- OneThread.h - Keeps OpenMP out of the team ---------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

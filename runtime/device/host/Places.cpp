@@ -1,4 +1,4 @@
-//===- Places.cpp - Rows from one place to another ------------------------===//
+//===- Places.cpp - Copies rows from one place to another -----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Tables.cpp - Nobody reads beside a table ---------------------------===//
+//===- Tables.cpp - Checks the indices of tables --------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

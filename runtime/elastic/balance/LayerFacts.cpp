@@ -1,4 +1,4 @@
-//===- LayerFacts.cpp - What balancing and packing ask of layers ----------===//
+//===- LayerFacts.cpp - Collects loads and bytes of layers ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

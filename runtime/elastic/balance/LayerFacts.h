@@ -1,4 +1,4 @@
-//===- LayerFacts.h - What balancing and packing ask of layers --*- C++ -*-===//
+//===- LayerFacts.h - Collects loads and bytes of layers --------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- RankLayers.cpp - Layers of ranks, in any order ---------------------===//
+//===- RankLayers.cpp - Assigns layers to ranks in any order --------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

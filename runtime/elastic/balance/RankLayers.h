@@ -1,4 +1,4 @@
-//===- RankLayers.h - Layers of ranks, in any order -------------*- C++ -*-===//
+//===- RankLayers.h - Assigns layers to ranks in any order ------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- BestMove.cpp - The cut whose gain exceeds its price most -----------===//
+//===- BestMove.cpp - Finds the cut with the largest net gain -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

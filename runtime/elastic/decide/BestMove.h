@@ -1,4 +1,4 @@
-//===- BestMove.h - The cut whose gain exceeds its price most ---*- C++ -*-===//
+//===- BestMove.h - Finds the cut with the largest net gain -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

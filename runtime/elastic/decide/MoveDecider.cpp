@@ -1,4 +1,4 @@
-//===- MoveDecider.cpp - Moves, stays, or goes back -----------------------===//
+//===- MoveDecider.cpp - Decides to move, stay or go back -----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

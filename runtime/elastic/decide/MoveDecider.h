@@ -1,4 +1,4 @@
-//===- MoveDecider.h - Moves, stays, or goes back ---------------*- C++ -*-===//
+//===- MoveDecider.h - Decides to move, stay or go back ---------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

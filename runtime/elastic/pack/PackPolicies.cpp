@@ -1,4 +1,4 @@
-//===- PackPolicies.cpp - Published ways to pack layers -------------------===//
+//===- PackPolicies.cpp - Packs layers by published policies --------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

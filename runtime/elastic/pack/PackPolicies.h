@@ -1,4 +1,4 @@
-//===- PackPolicies.h - Published ways to pack layers -----------*- C++ -*-===//
+//===- PackPolicies.h - Packs layers by published policies ------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

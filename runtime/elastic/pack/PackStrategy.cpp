@@ -1,4 +1,4 @@
-//===- PackStrategy.cpp - Strategies of other numbers of ranks ------------===//
+//===- PackStrategy.cpp - Changes a strategy's number of ranks ------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- PackStrategy.h - Strategies of other numbers of ranks ----*- C++ -*-===//
+//===- PackStrategy.h - Changes a strategy's number of ranks ----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- RepackLayers.cpp - Layers on fewer ranks ---------------------------===//
+//===- RepackLayers.cpp - Packs layers on fewer ranks ---------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

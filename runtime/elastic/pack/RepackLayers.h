@@ -1,4 +1,4 @@
-//===- RepackLayers.h - Layers on fewer ranks -------------------*- C++ -*-===//
+//===- RepackLayers.h - Packs layers on fewer ranks -------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

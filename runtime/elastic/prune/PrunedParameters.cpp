@@ -1,4 +1,4 @@
-//===- PrunedParameters.cpp - Which parameters are pruned -----------------===//
+//===- PrunedParameters.cpp - Selects the pruned parameters ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- PrunedParameters.h - Which parameters are pruned ---------*- C++ -*-===//
+//===- PrunedParameters.h - Selects the pruned parameters -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- PruningSchedule.cpp - When weights are pruned ----------------------===//
+//===- PruningSchedule.cpp - Schedules the pruning of weights -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- PruningSchedule.h - When weights are pruned --------------*- C++ -*-===//
+//===- PruningSchedule.h - Schedules the pruning of weights -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- SelectSurvivors.cpp - The largest weights of a model ---------------===//
+//===- SelectSurvivors.cpp - Finds a model's largest weights --------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

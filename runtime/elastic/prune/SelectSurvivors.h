@@ -1,4 +1,4 @@
-//===- SelectSurvivors.h - The largest weights of a model -------*- C++ -*-===//
+//===- SelectSurvivors.h - Finds a model's largest weights ------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

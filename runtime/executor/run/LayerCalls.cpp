@@ -1,4 +1,4 @@
-//===- LayerCalls.cpp - From instructions to calls ------------------------===//
+//===- LayerCalls.cpp - Calls layer functions -----------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

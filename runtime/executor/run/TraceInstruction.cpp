@@ -1,4 +1,4 @@
-//===- TraceInstruction.cpp - What a trace says of an instruction ---------===//
+//===- TraceInstruction.cpp - Traces instructions -------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- MovedState.cpp - State of pruned and frozen layers that moves ------===//
+//===- MovedState.cpp - Moves state of pruned and frozen layers -----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

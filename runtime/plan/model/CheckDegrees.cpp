@@ -1,4 +1,4 @@
-//===- CheckDegrees.cpp - Whether tensor degrees can be trusted -----------===//
+//===- CheckDegrees.cpp - Checks tensor degrees ---------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

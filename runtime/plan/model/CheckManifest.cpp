@@ -1,4 +1,4 @@
-//===- CheckManifest.cpp - Whether a manifest can be trusted --------------===//
+//===- CheckManifest.cpp - Checks a manifest ------------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

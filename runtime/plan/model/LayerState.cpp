@@ -1,4 +1,4 @@
-//===- LayerState.cpp - Which weights of layers are left, and train -------===//
+//===- LayerState.cpp - Describes pruned and frozen layers ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- LayerState.h - Which weights of layers are left, and train ---------===//
+//===- LayerState.h - Describes pruned and frozen layers ------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- InstructionTable.cpp - What each instruction has and does ----------===//
+//===- InstructionTable.cpp - Lists fields, blocks, uses of ops -----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- InstructionTable.h - Fields, blocks and uses of instructions -*- C++ -*-===//
+//===- InstructionTable.h - Lists fields, blocks, uses of ops ---*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- PlanFile.cpp - Plans as bytes --------------------------------------===//
+//===- PlanFile.cpp - Reads and writes plans ------------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- StepVerifier.cpp - The proof of a step of several graphs -----------===//
+//===- StepVerifier.cpp - Verifies the step of a run ----------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

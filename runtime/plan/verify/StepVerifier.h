@@ -1,4 +1,4 @@
-//===- StepVerifier.h - Verifies the step of a run ---------------*- C++ -*-===//
+//===- StepVerifier.h - Verifies the step of a run --------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

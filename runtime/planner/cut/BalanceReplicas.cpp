@@ -1,4 +1,4 @@
-//===- BalanceReplicas.cpp - Which replica runs which micro-batch ---------===//
+//===- BalanceReplicas.cpp - Assigns micro-batches to replicas ------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

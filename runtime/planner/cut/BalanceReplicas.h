@@ -1,4 +1,4 @@
-//===- BalanceReplicas.h - Which replica runs which micro-batch -*- C++ -*-===//
+//===- BalanceReplicas.h - Assigns micro-batches to replicas ----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- DealSamples.cpp - Which replica trains on which sample -*- C++ -*-===//
+//===- DealSamples.cpp - Assigns samples to replicas ------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

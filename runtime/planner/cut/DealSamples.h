@@ -1,4 +1,4 @@
-//===- DealSamples.h - Which replica trains on which sample -*- C++ -*-===//
+//===- DealSamples.h - Assigns samples to replicas --------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- OrderSamples.cpp - The order that micro-batches are cut from -------===//
+//===- OrderSamples.cpp - Orders samples to cut micro-batches -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

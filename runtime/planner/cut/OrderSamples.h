@@ -1,4 +1,4 @@
-//===- OrderSamples.h - The order that micro-batches are cut from ---------===//
+//===- OrderSamples.h - Orders samples to cut micro-batches ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

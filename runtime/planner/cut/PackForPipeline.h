@@ -1,4 +1,4 @@
-//===- PackForPipeline.h - Ragged bins for the least time of a step -------===//
+//===- PackForPipeline.h - Packs bins for the shortest step ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

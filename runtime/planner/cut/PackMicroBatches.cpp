@@ -1,4 +1,4 @@
-//===- PackMicroBatches.cpp - Ragged bins under a token limit -------------===//
+//===- PackMicroBatches.cpp - Packs bins under a token limit --------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- PackMicroBatches.h - Ragged bins under a token limit -----*- C++ -*-===//
+//===- PackMicroBatches.h - Packs bins under a token limit ------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- PaddedCosts.h - What padded micro-batches cost -----------*- C++ -*-===//
+//===- PaddedCosts.h - Computes costs of padded micro-batches ---*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

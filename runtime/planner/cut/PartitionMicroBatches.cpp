@@ -1,4 +1,4 @@
-//===- PartitionMicroBatches.cpp - The best cut into padded micro-batches -===//
+//===- PartitionMicroBatches.cpp - Cuts padded micro-batches --------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- PartitionMicroBatches.h - The best cut into padded micro-batches ---===//
+//===- PartitionMicroBatches.h - Cuts padded micro-batches ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- SliceChoice.cpp - How users cut micro-batches into slices ----------===//
+//===- SliceChoice.cpp - Declares how users choose slices -----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- SliceChoice.h - How users cut micro-batches into slices --*- C++ -*-===//
+//===- SliceChoice.h - Declares how users choose slices ---------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- ChooseSlices.cpp - Slices that costs find worth it -----------------===//
+//===- ChooseSlices.cpp - Chooses slices by costs -------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

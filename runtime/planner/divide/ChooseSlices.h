@@ -1,4 +1,4 @@
-//===- ChooseSlices.h - Slices that costs find worth it ---------*- C++ -*-===//
+//===- ChooseSlices.h - Chooses slices by costs -----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- FindSlices.cpp - Slices of cut mini-batches ------------------------===//
+//===- FindSlices.cpp - Finds slices of cut mini-batches ------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- FindSlices.h - Slices of cut mini-batches ----------------*- C++ -*-===//
+//===- FindSlices.h - Finds slices of cut mini-batches ----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

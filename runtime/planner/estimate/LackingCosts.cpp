@@ -1,4 +1,4 @@
-//===- LackingCosts.cpp - What a file of costs does not have --------------===//
+//===- LackingCosts.cpp - Finds what a file of costs lacks ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

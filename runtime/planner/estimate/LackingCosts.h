@@ -1,4 +1,4 @@
-//===- LackingCosts.h - What a file of costs does not have -*- C++ -*-===//
+//===- LackingCosts.h - Finds what a file of costs lacks --------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- PhaseEstimate.cpp - About what samples take under a strategy -------===//
+//===- PhaseEstimate.cpp - Estimates a phase under a strategy -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- PhaseEstimate.h - About what samples take under a strategy -*- C++ -*-===//
+//===- PhaseEstimate.h - Estimates a phase under a strategy -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- StageCosts.cpp - What stages take for micro-batches -*- C++ -*-===//
+//===- StageCosts.cpp - Computes times of stages ----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- StageCosts.h - What stages take for micro-batches -*- C++ -*-===//
+//===- StageCosts.h - Computes times of stages ------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- StageMemory.cpp - What micro-batches hold on their stages ----------===//
+//===- StageMemory.cpp - Estimates memory of stages -----------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

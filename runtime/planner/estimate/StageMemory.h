@@ -1,4 +1,4 @@
-//===- StageMemory.h - What micro-batches hold on their stages --*- C++ -*-===//
+//===- StageMemory.h - Estimates memory of stages ---------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- SwitchEstimate.cpp - About what a switch takes ---------------------===//
+//===- SwitchEstimate.cpp - Estimates the cost of a switch ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

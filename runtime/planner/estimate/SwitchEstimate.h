@@ -1,4 +1,4 @@
-//===- SwitchEstimate.h - About what a switch takes -*- C++ -*-===//
+//===- SwitchEstimate.h - Estimates the cost of a switch --------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- ChooseRecompute.cpp - What is computed again, to save memory -------===//
+//===- ChooseRecompute.cpp - Chooses modes of recomputation ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

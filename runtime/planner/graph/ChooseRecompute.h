@@ -1,4 +1,4 @@
-//===- ChooseRecompute.h - What is computed again, to save memory -*- C++ -*-===//
+//===- ChooseRecompute.h - Chooses modes of recomputation -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- CompareSlices.cpp - Slices or whole micro-batches ------------------===//
+//===- CompareSlices.cpp - Compares slices with whole samples -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- CompareSlices.h - Slices or whole micro-batches ----------*- C++ -*-===//
+//===- CompareSlices.h - Compares slices with whole samples -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- CutLayers.cpp - Exact cuts of layers into stages -------------------===//
+//===- CutLayers.cpp - Cuts layers into stages exactly --------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- CutLayers.h - Exact cuts of layers into stages -----------*- C++ -*-===//
+//===- CutLayers.h - Cuts layers into stages exactly ------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

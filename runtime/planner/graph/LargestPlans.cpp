@@ -1,4 +1,4 @@
-//===- LargestPlans.cpp - Memory that any plan of some options needs ------===//
+//===- LargestPlans.cpp - Bounds the memory of all plans ------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- LargestPlans.h - Memory that any plan of some options needs *- C++ -*-===//
+//===- LargestPlans.h - Bounds the memory of all plans ----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- PartitionLayers.cpp - The cut of the layers into stages -*- C++ -*-===//
+//===- PartitionLayers.cpp - Cuts a model's layers into stages --*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

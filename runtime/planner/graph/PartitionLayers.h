@@ -1,4 +1,4 @@
-//===- PartitionLayers.h - The cut of the layers into stages -*- C++ -*-===//
+//===- PartitionLayers.h - Cuts a model's layers into stages ----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

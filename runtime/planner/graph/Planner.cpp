@@ -1,4 +1,4 @@
-//===- Planner.cpp - The plan of every mini-batch of a strategy -*- C++ -*-===//
+//===- Planner.cpp - Plans the mini-batches of a strategy -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Planner.h - The plan of every mini-batch of a strategy -*- C++ -*-===//
+//===- Planner.h - Plans the mini-batches of a strategy ---------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- Policy.cpp - What is asked of plans becomes their options -*- C++ -*-===//
+//===- Policy.cpp - Derives the options of plans from a request -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

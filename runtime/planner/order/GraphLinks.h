@@ -1,4 +1,4 @@
-//===- GraphLinks.h - Links between the stages of a graph --------*- C++ -*-===//
+//===- GraphLinks.h - Lists links between stages of a graph -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

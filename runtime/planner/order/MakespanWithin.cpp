@@ -1,4 +1,4 @@
-//===- MakespanWithin.cpp - Makespan of a schedule within memory ----------===//
+//===- MakespanWithin.cpp - Computes makespans within memory --------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

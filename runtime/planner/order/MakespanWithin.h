@@ -1,4 +1,4 @@
-//===- MakespanWithin.h - Makespan of a schedule within memory --*- C++ -*-===//
+//===- MakespanWithin.h - Computes makespans within memory ------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

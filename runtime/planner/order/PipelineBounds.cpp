@@ -1,4 +1,4 @@
-//===- PipelineBounds.cpp - What no schedule can do better ----------------===//
+//===- PipelineBounds.cpp - Bounds the time of all schedules --------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

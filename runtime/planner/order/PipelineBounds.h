@@ -1,4 +1,4 @@
-//===- PipelineBounds.h - What no schedule can do better --------*- C++ -*-===//
+//===- PipelineBounds.h - Bounds the time of all schedules ------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

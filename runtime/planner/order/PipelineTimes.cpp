@@ -1,4 +1,4 @@
-//===- PipelineTimes.cpp - When the items of a pipeline run ---------------===//
+//===- PipelineTimes.cpp - Times the items of a pipeline ------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

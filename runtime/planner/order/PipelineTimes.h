@@ -1,4 +1,4 @@
-//===- PipelineTimes.h - When the items of a pipeline run -------*- C++ -*-===//
+//===- PipelineTimes.h - Times the items of a pipeline ----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- PlayedPipeline.cpp - The pipeline of a plan that was played --------===//
+//===- PlayedPipeline.cpp - Reads a simulated plan's pipeline -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

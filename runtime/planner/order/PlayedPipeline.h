@@ -1,4 +1,4 @@
-//===- PlayedPipeline.h - The pipeline of a plan that was played -*- C++ -*-===//
+//===- PlayedPipeline.h - Reads a simulated plan's pipeline -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

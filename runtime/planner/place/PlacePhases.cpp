@@ -1,4 +1,4 @@
-//===- PlacePhases.cpp - Where phases lie in a rank's region --------------===//
+//===- PlacePhases.cpp - Places the phases of a step in regions -----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- PlacePhases.h - Places the phases of a step in regions ----*- C++ -*-===//
+//===- PlacePhases.h - Places the phases of a step in regions ---*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

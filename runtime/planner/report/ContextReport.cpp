@@ -1,4 +1,4 @@
-//===- ContextReport.cpp - How well slices are predicted ------------------===//
+//===- ContextReport.cpp - Reports how well slices are predicted ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- ContextReport.h - How well slices are predicted ----------*- C++ -*-===//
+//===- ContextReport.h - Reports how well slices are predicted --*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- PlanReport.h - What plans are worth, in numbers -*- C++ -*-===//
+//===- PlanReport.h - Reports numbers of plans ------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- SliceReport.cpp - The slices of a plan, for people -----------------===//
+//===- SliceReport.cpp - Describes the slices of a plan -------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- SliceReport.h - The slices of a plan, for people ---------*- C++ -*-===//
+//===- SliceReport.h - Describes the slices of a plan -----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

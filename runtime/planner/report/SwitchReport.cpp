@@ -1,4 +1,4 @@
-//===- SwitchReport.cpp - A switch beside bounds and baselines ------------===//
+//===- SwitchReport.cpp - Compares a switch with bounds -------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

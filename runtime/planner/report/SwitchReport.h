@@ -1,4 +1,4 @@
-//===- SwitchReport.h - A switch beside bounds and baselines ----*- C++ -*-===//
+//===- SwitchReport.h - Compares a switch with bounds -----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- LengthRanges.cpp - Which strategy samples of a length have ---------===//
+//===- LengthRanges.cpp - Assigns lengths of samples to strategies --------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

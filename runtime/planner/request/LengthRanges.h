@@ -1,4 +1,4 @@
-//===- LengthRanges.h - Assigns lengths of samples to strategies -*- C++ -*-===//
+//===- LengthRanges.h - Assigns lengths of samples to strategies ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- PlanChoice.h - Options with what the planner chose -------*- C++ -*-===//
+//===- PlanChoice.h - Holds options chosen by the planner -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

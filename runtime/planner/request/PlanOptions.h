@@ -1,4 +1,4 @@
-//===- PlanOptions.h - Options of one plan -*- C++ -*-===//
+//===- PlanOptions.h - Holds options of one plan ----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

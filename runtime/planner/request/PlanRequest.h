@@ -1,4 +1,4 @@
-//===- PlanRequest.h - What users ask of plans ------------------*- C++ -*-===//
+//===- PlanRequest.h - Holds a user's request for plans ---------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- PlanningWords.cpp - Table of the planning words --------------------===//
+//===- PlanningWords.cpp - Lists the planning words -----------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

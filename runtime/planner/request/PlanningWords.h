@@ -1,4 +1,4 @@
-//===- PlanningWords.h - Table of the planning words ------------*- C++ -*-===//
+//===- PlanningWords.h - Lists the planning words ---------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- RecomputeModes.cpp - Recomputation modes by layer ------------------===//
+//===- RecomputeModes.cpp - Holds recomputation modes by layer ------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

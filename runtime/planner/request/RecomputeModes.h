@@ -1,4 +1,4 @@
-//===- RecomputeModes.h - Recomputation modes by layer ----------*- C++ -*-===//
+//===- RecomputeModes.h - Holds recomputation modes by layer ----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- ChooseStrategies.cpp - The strategies of a step, by lengths --------===//
+//===- ChooseStrategies.cpp - Chooses strategies by lengths ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

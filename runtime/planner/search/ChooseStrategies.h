@@ -1,4 +1,4 @@
-//===- ChooseStrategies.h - The strategies of a step, by lengths -*- C++ -*-===//
+//===- ChooseStrategies.h - Chooses strategies by lengths -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- SizedSteps.cpp - Steps of given strategies, ready to plan ----------===//
+//===- SizedSteps.cpp - Sizes steps of given strategies -------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

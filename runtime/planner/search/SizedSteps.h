@@ -1,4 +1,4 @@
-//===- SizedSteps.h - Steps of given strategies, ready to plan --*- C++ -*-===//
+//===- SizedSteps.h - Sizes steps of given strategies -----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

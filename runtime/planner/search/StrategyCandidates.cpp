@@ -1,4 +1,4 @@
-//===- StrategyCandidates.cpp - What a search may choose from -------------===//
+//===- StrategyCandidates.cpp - Lists a search's candidates ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

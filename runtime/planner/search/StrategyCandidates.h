@@ -1,4 +1,4 @@
-//===- StrategyCandidates.h - What a search may choose from -*- C++ -*-===//
+//===- StrategyCandidates.h - Lists a search's candidates -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

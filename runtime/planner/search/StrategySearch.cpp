@@ -1,4 +1,4 @@
-//===- StrategySearch.cpp - Strategies, ranges, order and home ------------===//
+//===- StrategySearch.cpp - Searches strategies and ranges ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- StrategySearch.h - Strategies, ranges, order and home -*- C++ -*-===//
+//===- StrategySearch.h - Searches strategies and ranges --------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- CapProgram.cpp - The smallest sum of slices below caps -------------===//
+//===- CapProgram.cpp - Minimises sums of slices below caps ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

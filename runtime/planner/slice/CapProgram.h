@@ -1,4 +1,4 @@
-//===- CapProgram.h - The smallest sum of slices below caps -----*- C++ -*-===//
+//===- CapProgram.h - Minimises sums of slices below caps -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- FitContext.cpp - The paper's formula for the cost of context -------===//
+//===- FitContext.cpp - Fits the paper's formula for context --------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

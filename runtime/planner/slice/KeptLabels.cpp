@@ -1,4 +1,4 @@
-//===- KeptLabels.cpp - Plans as sums of seconds and of bytes -------------===//
+//===- KeptLabels.cpp - Holds plans as sums of seconds and bytes ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- KeptLabels.h - Plans as sums of seconds and of bytes -----*- C++ -*-===//
+//===- KeptLabels.h - Holds plans as sums of seconds and bytes --*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- KeptProgram.cpp - The smallest sum below caps and a byte limit -----===//
+//===- KeptProgram.cpp - Minimises sums under a byte limit ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- SliceProblem.cpp - Samples to slice, their costs, and cuts ---------===//
+//===- SliceProblem.cpp - Describes samples to slice ----------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- SliceProblem.h - Samples to slice, their costs, and cuts -*- C++ -*-===//
+//===- SliceProblem.h - Describes samples to slice --------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- SliceTables.cpp - Costs of all slices, by where they end -----------===//
+//===- SliceTables.cpp - Tabulates costs of slices by their ends ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- SliceTables.h - Costs of all slices, by where they end ---*- C++ -*-===//
+//===- SliceTables.h - Tabulates costs of slices by their ends --*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

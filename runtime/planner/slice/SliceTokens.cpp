@@ -1,4 +1,4 @@
-//===- SliceTokens.cpp - The best cut of samples into slices --------------===//
+//===- SliceTokens.cpp - Cuts samples into slices exactly -----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- SliceTokens.h - The best cut of samples into slices ------*- C++ -*-===//
+//===- SliceTokens.h - Cuts samples into slices exactly ---------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

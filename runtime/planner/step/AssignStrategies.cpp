@@ -1,4 +1,4 @@
-//===- AssignStrategies.cpp - Which samples of a step have which ----------===//
+//===- AssignStrategies.cpp - Assigns the samples of a step ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- AssignStrategies.h - Assigns the samples of a step -*- C++ -*-===//
+//===- AssignStrategies.h - Assigns the samples of a step -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

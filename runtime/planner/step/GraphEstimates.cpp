@@ -1,4 +1,4 @@
-//===- GraphEstimates.cpp - Steps of given graphs, estimated --------------===//
+//===- GraphEstimates.cpp - Estimates the steps of given graphs -----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

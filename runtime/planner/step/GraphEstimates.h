@@ -1,4 +1,4 @@
-//===- GraphEstimates.h - Estimates the steps of given graphs ----*- C++ -*-===//
+//===- GraphEstimates.h - Estimates the steps of given graphs ---*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- Orchestrate.cpp - How the graphs of a run take turns ---------------===//
+//===- Orchestrate.cpp - Chooses home, the order of graphs, switches ------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Orchestrate.h - Chooses home, the order of graphs, switches -*- C++ -*-===//
+//===- Orchestrate.h - Chooses home, the order of graphs, switches --------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

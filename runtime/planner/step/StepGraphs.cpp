@@ -1,4 +1,4 @@
-//===- StepGraphs.cpp - The graphs that share a step ----------------------===//
+//===- StepGraphs.cpp - Holds the graphs that share a step ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

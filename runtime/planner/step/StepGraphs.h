@@ -1,4 +1,4 @@
-//===- StepGraphs.h - The graphs that share a step --------------*- C++ -*-===//
+//===- StepGraphs.h - Holds the graphs that share a step --------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

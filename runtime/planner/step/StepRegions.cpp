@@ -1,4 +1,4 @@
-//===- StepRegions.cpp - The regions of the ranks of steps ----------------===//
+//===- StepRegions.cpp - Sizes the region of each rank --------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

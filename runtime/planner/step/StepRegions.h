@@ -1,4 +1,4 @@
-//===- StepRegions.h - Sizes the region of each rank -------------*- C++ -*-===//
+//===- StepRegions.h - Sizes the region of each rank ------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- PlanSwitch.cpp - Who sends what when strategies change -------------===//
+//===- PlanSwitch.cpp - Plans the messages of a switch --------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

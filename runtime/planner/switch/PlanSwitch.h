@@ -1,4 +1,4 @@
-//===- PlanSwitch.h - Who sends what when strategies change -----*- C++ -*-===//
+//===- PlanSwitch.h - Plans the messages of a switch ------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- SwitchBaselines.cpp - What switch plans are held against -----------===//
+//===- SwitchBaselines.cpp - Plans baselines for switches -----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

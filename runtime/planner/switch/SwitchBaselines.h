@@ -1,4 +1,4 @@
-//===- SwitchBaselines.h - What switch plans are held against ---*- C++ -*-===//
+//===- SwitchBaselines.h - Plans baselines for switches ---------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

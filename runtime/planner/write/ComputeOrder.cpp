@@ -1,4 +1,4 @@
-//===- ComputeOrder.cpp - What ranks compute, without what they exchange --===//
+//===- ComputeOrder.cpp - Orders compute without exchanges ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- ComputeOrder.h - The order of compute, without exchanges ------------===//
+//===- ComputeOrder.h - Orders compute without exchanges ------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

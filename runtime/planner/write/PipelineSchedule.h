@@ -1,4 +1,4 @@
-//===- PipelineSchedule.h - The order of work and messages of a replica ---===//
+//===- PipelineSchedule.h - Orders work and messages ----------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

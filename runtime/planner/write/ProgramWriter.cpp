@@ -1,4 +1,4 @@
-//===- ProgramWriter.cpp - The instructions of one rank, without offsets --===//
+//===- ProgramWriter.cpp - Writes the instructions of one rank ------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- RedisStore.cpp - A store on a Redis server -------------------------===//
+//===- RedisStore.cpp - Keeps values on a Redis server --------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

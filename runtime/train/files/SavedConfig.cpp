@@ -1,4 +1,4 @@
-//===- SavedConfig.cpp - The config.json of a checkpoint ------------------===//
+//===- SavedConfig.cpp - Writes the config.json of a checkpoint -----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

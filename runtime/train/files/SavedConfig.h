@@ -1,4 +1,4 @@
-//===- SavedConfig.h - The config.json of a checkpoint ----------*- C++ -*-===//
+//===- SavedConfig.h - Writes the config.json of a checkpoint ---*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

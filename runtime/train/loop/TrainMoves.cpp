@@ -1,4 +1,4 @@
-//===- TrainMoves.cpp - Between two steps, to other graphs ----------------===//
+//===- TrainMoves.cpp - Replaces graphs between two steps -----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- TrainStep.cpp - One step of the training loop ----------------------===//
+//===- TrainStep.cpp - Runs one step of the training loop -----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- main.cpp - Entry of a compiled binary ------------------------------===//
+//===- main.cpp - Starts a compiled binary --------------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- CudnnMissing.cpp - CudnnPlan.cpp without the frontend ----*- C++ -*-===//
+//===- CudnnMissing.cpp - Replaces CudnnPlan.cpp ----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- Elements.h - Neighbours, and which of two is less --------*- C++ -*-===//
+//===- Elements.h - Compares and groups elements ----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

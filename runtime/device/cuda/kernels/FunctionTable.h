@@ -1,4 +1,4 @@
-//===- FunctionTable.h - The kernels written by hand, for their device ----===//
+//===- FunctionTable.h - Declares the kernels -----------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

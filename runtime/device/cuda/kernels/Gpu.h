@@ -1,4 +1,4 @@
-//===- Gpu.h - What kernels written by hand ask of a GPU --------*- C++ -*-===//
+//===- Gpu.h - Declares functions of a GPU for kernels ----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- Head.cu - Head and loss ----------------------------------*- C++ -*-===//
+//===- Head.cu - Computes head and loss -------------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

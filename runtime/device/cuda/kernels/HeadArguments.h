@@ -1,4 +1,4 @@
-//===- HeadArguments.h - What kernels of the head take ----------*- C++ -*-===//
+//===- HeadArguments.h - Declares arguments of the head ---------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

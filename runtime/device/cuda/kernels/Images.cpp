@@ -1,4 +1,4 @@
-//===- Images.cpp - The kernels written by hand, for GPUs -----------------===//
+//===- Images.cpp - Embeds the kernels for GPUs ---------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- KernelTypes.h - The kernels written by hand, by number ---*- C++ -*-===//
+//===- KernelTypes.h - Numbers the hand-written kernels ---------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- MmaTiles.h - Products of tiles of bf16 by tensor cores ---*- C++ -*-===//
+//===- MmaTiles.h - Multiplies tiles of bf16 --------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- Sizes.h - How many rows kernels can count ----------------*- C++ -*-===//
+//===- Sizes.h - Limits rows that kernels can count -------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

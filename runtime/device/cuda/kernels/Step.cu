@@ -1,4 +1,4 @@
-//===- Step.cu - Checks, the end of a step, switches ------------*- C++ -*-===//
+//===- Step.cu - Checks indices, clips norms, moves rows --------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

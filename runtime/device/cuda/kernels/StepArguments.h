@@ -1,4 +1,4 @@
-//===- StepArguments.h - What kernels around a step are given ---*- C++ -*-===//
+//===- StepArguments.h - Declares arguments of a step -----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

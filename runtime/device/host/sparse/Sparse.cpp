@@ -1,4 +1,4 @@
-//===- Sparse.cpp - Products with sparse weights on the host --------------===//
+//===- Sparse.cpp - Multiplies with sparse weights ------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- Sparse.h - Products with sparse weights on the host ------*- C++ -*-===//
+//===- Sparse.h - Multiplies with sparse weights ----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- SparseKernels.cpp - Products with survivors ----------------------===//
+//===- SparseKernels.cpp - Multiplies with survivors ----------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

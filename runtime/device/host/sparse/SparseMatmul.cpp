@@ -1,4 +1,4 @@
-//===- SparseMatmul.cpp - Products as layer functions call them -----------===//
+//===- SparseMatmul.cpp - Runs sparse products of layers ------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

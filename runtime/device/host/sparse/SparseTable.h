@@ -1,4 +1,4 @@
-//===- SparseTable.h - Sparse kernels of one instruction set ----*- C++ -*-===//
+//===- SparseTable.h - Lists sparse kernels ---------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- Batchings.cpp - The table of batchings -*- C++ -*-===//
+//===- Batchings.cpp - Lists batchings --------------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

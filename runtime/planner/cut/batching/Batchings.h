@@ -1,4 +1,4 @@
-//===- Batchings.h - How a mini-batch becomes micro-batches -*- C++ -*-===//
+//===- Batchings.h - Lists batchings ----------------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- Packed.cpp - Rows of joined samples -*- C++ -*-===//
+//===- Packed.cpp - Joins samples to rows -----------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

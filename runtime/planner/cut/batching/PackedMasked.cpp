@@ -1,4 +1,4 @@
-//===- PackedMasked.cpp - Rows of samples that do not see each other -*- C++ -*-===//
+//===- PackedMasked.cpp - Joins samples with a mask -------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

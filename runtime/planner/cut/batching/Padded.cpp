@@ -1,4 +1,4 @@
-//===- Padded.cpp - The best cut of samples in order of length -*- C++ -*-===//
+//===- Padded.cpp - Cuts samples in order of length -------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

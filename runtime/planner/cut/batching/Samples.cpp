@@ -1,4 +1,4 @@
-//===- Samples.cpp - A fixed number of padded samples -*- C++ -*-===//
+//===- Samples.cpp - Pads a fixed number of samples -------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

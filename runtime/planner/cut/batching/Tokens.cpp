@@ -1,4 +1,4 @@
-//===- Tokens.cpp - Few micro-batches under a number of tokens -*- C++ -*-===//
+//===- Tokens.cpp - Packs samples under a token limit -----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

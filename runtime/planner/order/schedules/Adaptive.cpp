@@ -1,4 +1,4 @@
-//===- Adaptive.cpp - By costs and memory -*- C++ -*-===//
+//===- Adaptive.cpp - Orders by costs and memory ----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

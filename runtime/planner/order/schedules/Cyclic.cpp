@@ -1,4 +1,4 @@
-//===- Cyclic.cpp - One forward and one backward in each cycle -*- C++ -*-===//
+//===- Cyclic.cpp - Runs both directions in cycles --------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

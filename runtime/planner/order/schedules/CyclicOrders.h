@@ -1,4 +1,4 @@
-//===- CyclicOrders.h - Algorithm 1 of DynaPipe -----------------*- C++ -*-===//
+//===- CyclicOrders.h - Implements DynaPipe's Algorithm 1 -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- GPipe.cpp - All forwards, then all backwards -*- C++ -*-===//
+//===- GPipe.cpp - Runs forwards before backwards ---------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- OneForwardOneBackward.cpp - 1F1B -*- C++ -*-===//
+//===- OneForwardOneBackward.cpp - Orders by 1F1B ---------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

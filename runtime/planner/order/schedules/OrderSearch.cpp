@@ -1,4 +1,4 @@
-//===- OrderSearch.cpp - In which order micro-batches are injected --------===//
+//===- OrderSearch.cpp - Searches injection orders ------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- OrderSearch.h - In which order micro-batches are injected -*- C++ -*-===//
+//===- OrderSearch.h - Searches injection orders ----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- OrderSimulator.cpp - What an order of micro-batches takes ----------===//
+//===- OrderSimulator.cpp - Simulates an order ----------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- OrderSimulator.h - What an order of micro-batches takes --*- C++ -*-===//
+//===- OrderSimulator.h - Simulates an order --------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- PipelineProblem.h - What a schedule decides on -----------*- C++ -*-===//
+//===- PipelineProblem.h - Describes a schedule's input ---------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- Schedules.cpp - The table of schedules -*- C++ -*-===//
+//===- Schedules.cpp - Lists the schedules ----------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

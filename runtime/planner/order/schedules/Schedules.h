@@ -1,4 +1,4 @@
-//===- Schedules.h - In which order a stage runs its micro-batches -*- C++ -*-===//
+//===- Schedules.h - Lists the schedules ------------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

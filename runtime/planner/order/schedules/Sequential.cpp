@@ -1,4 +1,4 @@
-//===- Sequential.cpp - One micro-batch at a time -*- C++ -*-===//
+//===- Sequential.cpp - Runs micro-batches singly ---------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

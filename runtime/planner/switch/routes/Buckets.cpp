@@ -1,4 +1,4 @@
-//===- Buckets.cpp - What is under way together ---------------------------===//
+//===- Buckets.cpp - Groups messages into buckets -------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Buckets.h - What is under way together -------------------*- C++ -*-===//
+//===- Buckets.h - Groups messages into buckets -----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

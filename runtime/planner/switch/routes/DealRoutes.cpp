@@ -1,4 +1,4 @@
-//===- DealRoutes.cpp - From ways of lots to buckets ----------------------===//
+//===- DealRoutes.cpp - Deals routes of lots to buckets -------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

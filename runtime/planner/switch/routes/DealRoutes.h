@@ -1,4 +1,4 @@
-//===- DealRoutes.h - From ways of lots to buckets --------------*- C++ -*-===//
+//===- DealRoutes.h - Deals routes of lots to buckets -----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

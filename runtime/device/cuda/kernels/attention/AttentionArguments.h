@@ -1,4 +1,4 @@
-//===- AttentionArguments.h - What attention's kernels take -----*- C++ -*-===//
+//===- AttentionArguments.h - Declares arguments ----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

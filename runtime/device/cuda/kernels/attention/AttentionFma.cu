@@ -1,4 +1,4 @@
-//===- AttentionFma.cu - Attention in f32 and f64 ---------------*- C++ -*-===//
+//===- AttentionFma.cu - Computes attention in f32 and f64 ------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- AttentionMma.cu - Attention in bf16 ---------------------*- C++ -*-===//
+//===- AttentionMma.cu - Computes attention in bf16 -------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

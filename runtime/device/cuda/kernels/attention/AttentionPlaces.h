@@ -1,4 +1,4 @@
-//===- AttentionPlaces.h - Who owns which rows of attention ----*- C++ -*-===//
+//===- AttentionPlaces.h - Assigns rows to threads --------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- AttentionRows.h - Which keys a query sees ----------------*- C++ -*-===//
+//===- AttentionRows.h - Finds the keys of a query --------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

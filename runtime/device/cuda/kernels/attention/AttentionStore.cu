@@ -1,4 +1,4 @@
-//===- AttentionStore.cu - Own keys of slices, to and from stores -*- C++ -*-===//
+//===- AttentionStore.cu - Copies keys to and from stores -------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

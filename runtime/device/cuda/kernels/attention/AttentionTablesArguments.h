@@ -1,4 +1,4 @@
-//===- AttentionTablesArguments.h - Where segments begin --------*- C++ -*-===//
+//===- AttentionTablesArguments.h - Tables of segments ----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- ProductArguments.h - Arguments of product kernels --------*- C++ -*-===//
+//===- ProductArguments.h - Declares arguments ------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

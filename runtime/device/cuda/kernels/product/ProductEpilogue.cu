@@ -1,4 +1,4 @@
-//===- ProductEpilogue.cu - What a product could not be told ----*- C++ -*-===//
+//===- ProductEpilogue.cu - Computes epilogues ------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

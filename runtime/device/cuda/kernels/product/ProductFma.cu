@@ -1,4 +1,4 @@
-//===- ProductFma.cu - Products of f32 and f64 ------------------*- C++ -*-===//
+//===- ProductFma.cu - Multiplies f32 and f64 matrices ----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

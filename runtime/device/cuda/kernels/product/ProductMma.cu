@@ -1,4 +1,4 @@
-//===- ProductMma.cu - Products of bf16 -------------------------*- C++ -*-===//
+//===- ProductMma.cu - Multiplies bf16 matrices -----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

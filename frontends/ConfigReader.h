@@ -21,7 +21,7 @@
 
 namespace mlir::dyna {
 
-/// As people write it: 0.1, 1e-30.
+/// Formats a number as people write it: 0.1, 1e-30.
 std::string printNumber(double number);
 
 class ConfigReader {
@@ -31,10 +31,11 @@ public:
   bool isValid() const { return object_.has_value() && !failed_; }
 
   bool has(StringRef field) const;
-  /// True if the field is there and not null.
+  /// Returns true if the field exists and is not null.
   bool hasValue(StringRef field) { return find(field) != nullptr; }
-  /// A field that is absent or null is `fallback`; without fallback that is an
-  /// error. After an error the value is the fallback, or the lower bound.
+  /// Return the value of a field, or `fallback` if the field is absent or null.
+  /// Without fallback that is an error. After an error the value is the
+  /// fallback, or the lower bound.
   int64_t integer(StringRef field, std::optional<int64_t> fallback,
                   int64_t lowest = 1, int64_t highest = INT32_MAX);
   /// Returns a number in [lowest, highest).

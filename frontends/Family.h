@@ -38,13 +38,13 @@ struct FamilyField {
   /// Returns what it means if it is missing; null if it must be there.
   llvm::json::Value (*ifMissing)(const FamilyMember &);
   DerivedValues (*derive)(const FamilyMember &);
-  /// The field's value; null if it is missing.
+  /// Reads the field's value; null if it is missing.
   llvm::json::Value (*read)(const llvm::json::Object &, StringRef);
   StringLiteral source = ", as its layers say";
 };
 
 struct Family {
-  StringLiteral name; ///< as `model_type` and the fact `family` have it
+  StringLiteral name; ///< value of `model_type` and of the fact `family`
   /// Ops that its layers have, and others that they may have.
   ArrayRef<StringLiteral> needed, allowed;
   ArrayRef<FamilyField> fields;
@@ -62,9 +62,9 @@ struct Family {
 
 /// Returns all families, as Families.def lists them.
 ArrayRef<const Family *> families();
-/// Null if there is no family of this name.
+/// Returns the family of this name, or null.
 const Family *findFamily(StringRef name);
-/// "gpt2, llama", for messages.
+/// Lists the families for messages: "gpt2, llama".
 std::string listFamilies(StringRef quote, StringRef last);
 
 #define DYNA_FAMILY(name) const Family &name##Family();

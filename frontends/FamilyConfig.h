@@ -27,7 +27,7 @@ LogicalResult checkFamilyConfig(ModelOp model, const Family &family,
 /// Returns the first of the names that configurations have for an activation function
 /// ("gelu_new" for "gelu_fast"); empty for a name that is not known.
 StringRef activationForm(StringRef name);
-/// All of them.
+/// Returns all names of activation functions with their first forms.
 ArrayRef<std::pair<StringRef, StringRef>> activationForms();
 
 } // namespace mlir::dyna

@@ -78,7 +78,7 @@ inline llvm::json::Value readPlain(const llvm::json::Object &config,
   return value ? *value : llvm::json::Value(nullptr);
 }
 
-/// By the first of the names that an activation function has.
+/// Reads an activation function. Returns the first of its names.
 llvm::json::Value readActivation(const llvm::json::Object &config,
                                  StringRef name);
 

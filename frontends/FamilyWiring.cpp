@@ -65,7 +65,7 @@ public:
   }
 
   Number loss = 0;
-  std::vector<Step> steps; ///< as they run
+  std::vector<Step> steps; ///< in execution order
   llvm::DenseMap<Number, const Step *> stepOf;
   /// Parameters and inputs, for people.
   llvm::DenseMap<Number, std::string> nameOf;

@@ -108,7 +108,7 @@ OwningOpRef<ModuleOp> importConfig(MLIRContext *context,
                                    llvm::MemoryBufferRef text,
                                    const LoraOptions &lora = {});
 
-/// `hidden_act` and `activation_function` of the families.
+/// Reads `hidden_act` or `activation_function` of a family.
 Activation readActivation(ConfigReader &reader, StringRef field,
                           StringRef fallback);
 /// Warns if attention dropout is asked for: it is not applied.

@@ -44,7 +44,7 @@ struct Initial {
 
   static Initial zeros() { return {}; }
   static Initial ones() { return {1, 0, false, false}; }
-  /// A matrix: these decay.
+  /// Returns the initial values of a matrix, to which weight decay applies.
   static Initial matrix(double normal) { return {0, normal, true, false}; }
 };
 
@@ -76,18 +76,21 @@ public:
   Value parameter(const Twine &name, ArrayRef<int64_t> shape,
                   const Initial &initial);
 
-  /// `name.weight` of `[out, width of x]` and, if wanted, `name.bias`. A linear with
-  /// adapters also has `name.lora_A.weight` of `[rank, width of x]`, normal with
-  /// standard deviation 1 / rank, and `name.lora_B.weight` of `[out, rank]`, zero.
+  /// Builds a linear with the parameters `name.weight` of `[out, width of x]`
+  /// and, if wanted, `name.bias`. With adapters it also has
+  /// `name.lora_A.weight` and `name.lora_B.weight`. The first is `[rank, width
+  /// of x]`, normal with standard deviation 1 / rank. The second is `[out,
+  /// rank]`, zero.
   Value linear(Value x, const Twine &name, int64_t out, bool hasBias,
                double normal);
   Value layerNorm(Value x, const Twine &name, double epsilon);
   Value rmsNorm(Value x, const Twine &name, double epsilon);
-  /// Causal attention with scale 1/sqrt(headDim).
+  /// Builds causal attention with scale 1/sqrt(headDim).
   Value attention(Value query, Value key, Value value, Value segments,
                   int64_t heads, int64_t kvHeads, int64_t headDim);
   Value activation(Value x, Activation form);
-  /// Nothing, if the probability is 0. Instances are numbered.
+  /// Builds a dropout, or nothing if the probability is 0. Instances are
+  /// numbered.
   Value dropout(Value x, Value segments, double probability);
 
 private:
@@ -125,16 +128,16 @@ public:
   LayerBuilder beginLayer(StringRef name, ArrayRef<NamedInput> inputs);
   LayerTemplate endLayer(LayerBuilder &layer, Value result);
 
-  /// The layers are done; calls follow.
+  /// Ends the layers and begins the calls.
   void begin(StringRef name, FactsAttr facts);
   /// Parameters are named `prefix + name`.
   void call(StringRef layerName, const LayerTemplate &kind, const Twine &prefix,
             ArrayRef<Input> inputs);
-  /// The last call gives the loss.
+  /// Ends the calls. The last call gives the loss.
   void end();
-  /// The module, verified; null after a diagnostic.
+  /// Returns the verified module; null after a diagnostic.
   OwningOpRef<ModuleOp> finish();
-  /// The module as it is.
+  /// Returns the module without verification.
   OwningOpRef<ModuleOp> take() { return std::move(module_); }
 
 private:

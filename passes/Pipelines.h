@@ -80,7 +80,7 @@ void buildDistributePhase(OpPassManager &manager,
 void buildMemoryPhase(OpPassManager &manager,
                       const MemoryPhaseOptions &options = {});
 
-/// The passes of all phases and the pipeline `dyna-memory`.
+/// Registers the passes of all phases and the pipeline `dyna-memory`.
 void registerPhases();
 
 } // namespace mlir::dyna

@@ -24,9 +24,9 @@ namespace mlir::dyna {
 
 /// An instruction set that code is generated for. The runtime selects one.
 struct InstructionSet {
-  llvm::StringRef name;           ///< as in `dynac --isa=` and in symbol names
-  uint64_t features;              ///< DYNA_FEATURE_* bits it needs
-  llvm::StringRef cpu;            ///< LLVM's processor
+  llvm::StringRef name; ///< used in `dynac --isa=` and in symbol names
+  uint64_t features;    ///< DYNA_FEATURE_* bits it needs
+  llvm::StringRef cpu;  ///< LLVM's processor
   llvm::StringRef targetFeatures; ///< LLVM's feature string
 };
 

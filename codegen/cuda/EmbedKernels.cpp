@@ -114,7 +114,7 @@ private:
                             ArrayRef<int64_t> argumentBytes,
                             Constants &constants, Rows &images);
 
-  int64_t oldestDriver = 0; ///< as dyna_device_code says it
+  int64_t oldestDriver = 0; ///< in the form of dyna_device_code
 };
 } // namespace
 

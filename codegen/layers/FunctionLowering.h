@@ -58,9 +58,10 @@ public:
     return keyStores.at(layer);
   }
 
-  /// The kernel that takes a weight in sparse form, of the same types as getMatmul.
+  /// Returns the kernel for a weight in sparse form, of the same types as
+  /// getMatmul.
   LLVM::LLVMFuncOp getSparseMatmul(Type input, Type output);
-  /// A function of the runtime that returns a status.
+  /// Declares a function of the runtime that returns a status.
   LLVM::LLVMFuncOp declareKernel(StringRef name, ArrayRef<Type> arguments);
   /// Makes an internal function with an empty entry block.
   LLVM::LLVMFuncOp createFunction(StringRef name, Location location,
@@ -190,8 +191,9 @@ public:
   Value address(PlaceAttr place);
   Value address(Value value) { return address(placeOf(value)); }
 
-  /// The form of a parameter, or of a gradient's parameter: a pointer that is null if the
-  /// weight is dense. No value if the function does not accept another form.
+  /// Returns the form of a parameter, or of a gradient's parameter: a pointer
+  /// that is null if the weight is dense. Null value if the function does not
+  /// accept another form.
   Value sparseFormOf(Value matrix);
 
   /// Elements from one row of an activation to the next.

@@ -65,12 +65,12 @@ public:
   /// values (`Piece::number`). Then values are stored only to be read back if
   /// other threads turned them.
   virtual bool keepsPieces() const { return false; }
-  /// With keepsPieces: returns true if operands of a piece are kept too, and
-  /// not read again in each pass.
+  /// Returns true if operands of a piece are kept too, and not read again in
+  /// each pass. Used with keepsPieces.
   virtual bool keepsOperands() const { return true; }
   /// Makes all stores of the threads of a row so far visible to all of them.
   virtual void syncRow() {}
-  /// With keepsPieces: adds a piece to the sum over rows of that number.
+  /// Adds a piece to the sum over rows of that number. Used with keepsPieces.
   virtual void addToSum(unsigned number, const Piece &piece, Value value) {
     llvm_unreachable("a target without registers for sums");
   }

@@ -42,7 +42,7 @@ struct Statistic {
   Value x = {};         ///< null for Gradient
   double epsilon = 0.0; ///< Deviation, RootMean
   Value weight = {};    ///< the last three
-  Value dy = {};        ///< the same
+  Value dy = {};        ///< as `weight`
   int pass = 0;         ///< the pass that adds up
 
   bool operator==(const Statistic &other) const {

@@ -38,15 +38,15 @@ bool isTokenMajor(Type type, int64_t rank);
 /// element and at most 2^63 - 1 bytes.
 bool isSized(Type type);
 
-/// Dyna_Activation, Dyna_Ids, Dyna_StaticTensor and Dyna_Scalar of the ODS, for
-/// places where ODS cannot check.
+/// Return true for types Dyna_Activation, Dyna_Ids, Dyna_StaticTensor and
+/// Dyna_Scalar of the ODS. For places that ODS cannot check.
 bool isActivation(Type type);
 bool isIds(Type type);
 bool isParameterType(Type type);
 bool isLoss(Type type);
 
 namespace check {
-/// (PLACES1), (PLACES2)
+/// Verifies (PLACES1) and (PLACES2).
 LogicalResult verifyPlaces(Operation *op, ArrayAttr places);
 } // namespace check
 

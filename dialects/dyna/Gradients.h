@@ -49,9 +49,9 @@ public:
   /// Returns true if the parameter has no gradient. Then no op adds to one.
   virtual bool isFrozen(Value parameter) = 0;
 
-  /// The current accumulator of a parameter (a block argument of the layer).
-  /// Always paired with `setAccumulator`: an accumulator has one user. Null if the
-  /// parameter is frozen, or if `parameter` is none.
+  /// Gets and sets the current accumulator of a parameter (a block argument of
+  /// the layer). Both are always called together, because an accumulator has
+  /// one user. Null if the parameter is frozen, or if `parameter` is none.
   virtual Value accumulatorOf(Value parameter) = 0;
   virtual void setAccumulator(Value parameter, Value accumulated) = 0;
 

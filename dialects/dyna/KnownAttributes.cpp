@@ -1,4 +1,4 @@
-//===- KnownAttributes.cpp - Refuses attributes that nobody reads ---------===//
+//===- KnownAttributes.cpp - Refuses attributes that no code reads --------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- KnownAttributes.h - Refuses attributes that nobody reads -*- C++ -*-===//
+//===- KnownAttributes.h - Refuses attributes that no code reads ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -42,7 +42,7 @@ struct KnownAttribute {
   StringLiteral name;
   StringLiteral where; ///< on what it may stand, for people
   bool (*mayStandOn)(Operation *);
-  StringLiteral kind; ///< what it is, for people
+  StringLiteral kind; ///< name of its kind, for messages
   bool (*isKind)(Attribute);
 };
 

@@ -15,15 +15,15 @@ namespace mlir::dyna {
 /// ops in the same block, so every forward value can simply be used.
 class BackwardBuilder final : public GradientBuilder {
 public:
-  /// Gradient ops are inserted at the end of `builder`'s block.
+  /// Makes a builder that inserts gradient ops at the end of `builder`'s block.
   /// `parameters[i]` accumulates into `accumulators[i]`, unless `frozen[i]`.
   BackwardBuilder(OpBuilder builder, ArrayRef<BlockArgument> parameters,
                   ArrayRef<BlockArgument> accumulators, ArrayRef<bool> frozen);
 
-  /// The gradients of values that depend on `value` are wanted from here on.
+  /// Marks the gradients of values that depend on `value` as wanted.
   void markWanted(Value value) { wanted.insert(value); }
   bool hasFailed() const { return failed; }
-  /// The accumulators as they stand now, in the order of the parameters.
+  /// Returns the current accumulators, in the order of the parameters.
   SmallVector<Value> getAccumulators() const;
   /// Returns the value that replaced `value` in forward, or `value`.
   Value inForward(Value value) const {

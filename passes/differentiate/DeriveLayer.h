@@ -24,8 +24,8 @@ struct SavedCounts {
   size_t products = 0, elementwise = 0, repeated = 0;
 };
 
-/// Returns, by parameter of the layer, whether `calls` give it a frozen one. They
-/// agree in modules that were differentiated.
+/// Returns true for each parameter of the layer that `calls` give a frozen one.
+/// They agree in modules that were differentiated.
 SmallVector<bool> frozenOf(LayerOp layer, ArrayRef<CallOp> calls);
 
 /// Builds the functions of all roles of `layer` at the builder's place, with

@@ -12,7 +12,7 @@
 
 namespace mlir::dyna {
 
-/// `@layer.role`.
+/// Returns the name of a layer function: `@layer.role`.
 std::string getFunctionName(LayerOp layer, Role role);
 
 /// Says which function to make of a block: what it is given and what it gives
@@ -24,7 +24,7 @@ public:
 
   void take(Value value, Memory memory, int64_t index = 0);
   void give(Value value, Memory memory, int64_t index = 0);
-  /// A tier: many values without an index.
+  /// Take and give a tier: many values without an index.
   void takeTier(ArrayRef<Value> values, Memory memory);
   void giveTier(ArrayRef<Value> values, Memory memory);
   /// Arrays of the signature: value i has index i.

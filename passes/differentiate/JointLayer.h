@@ -43,7 +43,7 @@ public:
   /// backward finds among the saved values.
   ArrayRef<Value> getInputs() { return inputs; }
   Value getPrimaryInput() { return inputs.front(); }
-  /// Null if the layer takes none.
+  /// Returns the segments; null if the layer has none.
   Value getSegments() { return segments; }
   ArrayRef<BlockArgument> getAccumulators() {
     return getBlock()
@@ -53,7 +53,8 @@ public:
   }
   /// Returns true if nothing adds to this accumulator.
   bool isFrozen(size_t parameter) const { return frozen[parameter]; }
-  /// Null if the layer's result is the loss.
+  /// Returns the gradient of the output; null if the layer's result is the
+  /// loss.
   Value getOutputGradient() {
     return hasLoss ? Value() : Value(getBlock().getArguments().back());
   }
@@ -61,16 +62,16 @@ public:
   // Results.
   bool endsInLoss() { return hasLoss; }
   Value getOutput() { return returned(0); }
-  /// The accumulators as forward leaves them: arguments, if it does not touch
-  /// them.
+  /// Returns the accumulators after forward; they are the arguments if forward
+  /// does not change them.
   SmallVector<Value> getForwardAccumulators() {
     return returned(1, numParameters);
   }
-  /// The accumulators as backward leaves them.
+  /// Returns the accumulators after backward.
   SmallVector<Value> getFinalAccumulators() {
     return returned(1 + numParameters, numParameters);
   }
-  /// Null if the primary input is no activation.
+  /// Returns the gradient of the primary input; null if that is no activation.
   Value getInputGradient() {
     return hasInputGradient ? returned(1 + 2 * numParameters) : Value();
   }
@@ -103,16 +104,17 @@ bool endsInLoss(LayerOp layer);
 /// operands of the terminator.
 void simplifyLayer(LayerOp layer);
 
-/// `location` with `prefix` before its name, if it has one: values get readable
-/// names from there.
+/// Returns `location` with `prefix` before its name, if it has one. Readable
+/// names of values come from there.
 Location prefixName(StringRef prefix, Location location);
 
-/// The type of a parameter's master and moments, and of its gradient unless
-/// that is kept narrower.
+/// Returns the type of a parameter's master and moments, and of its gradient
+/// unless that is stored narrower.
 RankedTensorType getAccumulatorTensorType(Type parameter);
 
-/// The type in which the gradient of a parameter is added up: of
-/// `gradientElement`, or if that is null the accumulator type.
+/// Returns the type in which the gradient of a parameter is added up. Its
+/// element is `gradientElement`, or, if that is null, that of the accumulator
+/// type.
 RankedTensorType getGradientTensorType(Type parameter, Type gradientElement);
 
 } // namespace mlir::dyna

@@ -23,10 +23,10 @@ struct StepDraft {
   struct Phase {
     int turn; ///< of the orchestration
     PlanDraft draft;
-    std::vector<int64_t> samples; ///< as plan::Phase has them
+    std::vector<int64_t> samples; ///< in the form of plan::Phase
   };
   std::vector<Phase> phases;
-  std::vector<std::string> notes; ///< where samples went, and more, for people
+  std::vector<std::string> notes; ///< about merged samples and more, for people
 };
 
 /// Reads the `exec.orchestration` of a module; nothing if it has none.

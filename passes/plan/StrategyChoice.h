@@ -28,8 +28,8 @@ struct StrategyChoice {
   int64_t ranks = 0;   ///< 0: all devices
   int64_t tokensPerBatch = ::dyna::defaultTokensPerBatch;
   std::vector<int64_t> lengths; ///< of samples, in tokens
-  std::string slices; ///< that runs will be asked for; empty: the default
-  /// StrategySpace::tell.
+  std::string slices; ///< value of --slices for runs; empty: the default
+  /// Progress callback, as in StrategySpace::tell.
   std::function<void(const std::string &next)> tell;
 };
 

@@ -385,7 +385,7 @@ typedef struct dyna_clip {
   int64_t count;
   double limit; ///< 0: none
   double *norm;
-  double *scale; ///< what `gradient_scale` of dyna_optimizer points to
+  double *scale; ///< target of dyna_optimizer's `gradient_scale`
   int64_t *skips_left;
 } dyna_clip;
 

@@ -33,8 +33,8 @@ static inline uint32_t dyna_mix32(uint32_t x) {
   return x ^ (x >> 16);
 }
 
-/// The key of one dropout op in one step: `instance` is the op's number within
-/// its layer function, `layer` the layer's index in the model.
+/// Returns the key of one dropout op in one step. `instance` is the op's number
+/// within its layer function, `layer` the layer's index in the model.
 static inline uint64_t dyna_random_op_key(uint64_t seed, uint64_t step,
                                           uint64_t layer, uint64_t instance) {
   uint64_t key = dyna_mix64(seed);

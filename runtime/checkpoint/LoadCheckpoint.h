@@ -27,7 +27,7 @@ struct Checkpoint {
   /// Missing if `path` is a model to load, not a run to resume.
   std::optional<SafetensorsFile> optimizer;
   std::string state;
-  std::string config; ///< what config.json beside the model says; may be empty
+  std::string config; ///< contents of config.json; may be empty
   /// Messages for the user: newer checkpoints that cannot be read were passed over.
   std::vector<std::string> notes;
 

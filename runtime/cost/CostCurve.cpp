@@ -130,7 +130,7 @@ Row fitPlane(const std::vector<MeasuredPoint> &points) {
 
 /// Neighbours that do not ascend are joined at their mean.
 struct Block {
-  double first, last; ///< what the plane says
+  double first, last; ///< values of the plane
   double sum;         ///< of what was measured
   int points;
   double mean() const { return sum / points; }

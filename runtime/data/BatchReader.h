@@ -29,7 +29,7 @@ namespace dyna {
 struct MiniBatch {
   std::vector<Sample> samples;
   int64_t tokens = 0;  ///< of all samples
-  int64_t targets = 0; ///< those that are in the loss
+  int64_t targets = 0; ///< tokens that are in the loss
 
   /// Returns the tokens of each sample; plans are made from these.
   std::vector<int64_t> lengths() const;
@@ -61,7 +61,7 @@ bool operator==(const DataCursor &a, const DataCursor &b);
 struct BatchOptions {
   Shuffle shuffle = Shuffle::Samples;
   uint64_t seed = 0;
-  int64_t epochs = 0; ///< how often to go through the data; 0: without end
+  int64_t epochs = 0; ///< passes over the data; 0: endless
 };
 
 /// Reads mini-batches. Use it from one thread at a time.

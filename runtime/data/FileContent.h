@@ -20,7 +20,7 @@ struct FileContent {
   };
   Kind kind = Kind::Text;
   std::string name;   ///< of a foreign form: "gzip data"
-  std::string advice; ///< what to do about it
+  std::string advice; ///< how to fix it
 };
 
 /// Bytes of a file's beginning that show its form.

@@ -48,7 +48,7 @@ StatusOr<LineFields> parseLineFields(std::string_view text);
 struct LineParts {
   std::vector<std::string> pieces;    ///< one behind the other
   int64_t firstTarget = 1;            ///< as in Document
-  std::vector<DocumentRange> ignored; ///< as of Dataset::readIgnored
+  std::vector<DocumentRange> ignored; ///< see Dataset::readIgnored
 
   int64_t bytes() const;
 };

@@ -67,7 +67,7 @@ struct SampleStatistics {
   int64_t split = 0;     ///< documents that became several samples
   int64_t truncated = 0; ///< texts that were cut
   int64_t shortened = 0; ///< pairs that lost tokens
-  int64_t targetCut = 0; ///< those of them whose target lost its end
+  int64_t targetCut = 0; ///< samples whose target lost its end
   int64_t skipped = 0;   ///< documents that were too long, and left out
   int64_t dropped = 0;   ///< documents with nothing to predict
   /// The longest document that was too long; -1: none was.

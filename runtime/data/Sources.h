@@ -150,9 +150,9 @@ private:
   std::string name_;
   LineFields fields_;
   std::string_view text_;
-  std::vector<Line> lines_; ///< those that are neither blank nor left out
+  std::vector<Line> lines_; ///< lines that are neither blank nor left out
   int64_t skipped_ = 0;
-  std::vector<std::string> skippedLines_; ///< what is wrong with the first
+  std::vector<std::string> skippedLines_; ///< faults of the first ones
   uint64_t fingerprint_ = 0;
   /// The long line that was read last: its next sample should not need another
   /// pass over it.

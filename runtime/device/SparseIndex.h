@@ -35,7 +35,7 @@ public:
   dyna_sparse_weight view() const;
 
   int64_t survivors() const { return byRow_.starts.back(); }
-  /// Memory of the index, without values.
+  /// Returns the bytes of the index, without values.
   int64_t bytes() const;
 
   /// Returns the positions of survivors in the dense weight, row * columns +

@@ -124,13 +124,13 @@ public:
   int party(const PlannedTransfer &transfer, int index) const {
     return parties_[transfer.firstParty + index];
   }
-  /// Number of lines; they are numbered from 0.
+  /// Returns the number of lines; they are numbered from 0.
   int lines() const { return lines_; }
   const Cluster &cluster() const { return cluster_; }
   /// Seconds before a rank's first step.
   double begin() const { return begin_; }
 
-  /// Number of parts; they are the first transfers.
+  /// Returns the number of parts; they are the first transfers.
   int parts() const { return parts_; }
   int bucketOf(int part) const { return bucketOfPart_[part]; }
   /// Returns the messages of all buckets. Valid if there are parts.

@@ -103,7 +103,7 @@ Status tooLargeFor(const Store &store, const std::string &key, uint64_t bytes);
 /// A backend that is linked in.
 struct RemoteStore {
   const char *scheme; ///< "redis"
-  int port;           ///< where it is by default
+  int port;           ///< default port
   StatusOr<std::unique_ptr<Store>> (*open)(const StoreOptions &options);
 };
 

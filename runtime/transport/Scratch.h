@@ -38,7 +38,7 @@ private:
   Block fresh(int64_t bytes);
 
   std::multimap<int64_t, std::shared_ptr<char[]>> free_;
-  Block slab_; ///< what is left of the last one
+  Block slab_; ///< rest of the last slab
 };
 
 } // namespace dyna

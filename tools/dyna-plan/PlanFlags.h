@@ -15,7 +15,7 @@
 namespace dyna {
 
 struct PlanFlags {
-  /// Default of --compare.
+  /// Returns the default of --compare.
   static std::string defaultWord() { return ruleOf(defaultSchedule(2)).name; }
 
   llvm::cl::OptionCategory category{"dyna-plan options"};
@@ -145,11 +145,11 @@ struct PlanFlags {
   Status read();
   /// Fails if an option is missing or out of range, or if two exclude each other.
   Status check() const;
-  /// True if cuts or numbers of ranks are compared, of one plan.
+  /// Returns true if cuts or numbers of ranks are compared, of one plan.
   bool isElastic() const {
     return rebalance.getNumOccurrences() > 0 || repack.getNumOccurrences() > 0;
   }
-  /// True if a schedule or a batching is named.
+  /// Returns true if a schedule or a batching is named.
   bool namesPlans() const {
     return compare.getNumOccurrences() > 0 || pipeline.isGiven() ||
            microBatches.isGiven();

@@ -88,11 +88,11 @@ private:
 
   StringRef text;
   llvm::StringMap<Alias> aliases;
-  Alias *defined = nullptr; ///< whose definition this is
+  Alias *defined = nullptr; ///< the alias that is being defined
   uint64_t usedBytes = 0;
-  size_t valueAt = 0; ///< where its value begins
+  size_t valueAt = 0; ///< start of its value
   size_t lastSeen = 0;
-  int outside = 0; ///< how many brackets are open around the definition
+  int outside = 0; ///< brackets open around the definition
 };
 
 /// Finds text that is long without being nested. `see` takes every character outside

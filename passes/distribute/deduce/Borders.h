@@ -41,12 +41,12 @@ public:
   Borders(LocalLayer &layer, FunctionOpInterface function)
       : layer(layer), function(function) {}
 
-  /// Call in order of the arguments; returns nothing for an impossible
-  /// argument.
+  /// Returns the layout of an argument, or nothing if the argument is
+  /// impossible. Called in order of the arguments.
   std::optional<::dyna::Layout> ofArgument(unsigned index);
-  /// Call in order of the results. `found` is the layout that the function
-  /// returns. It becomes the layout of a saved value that no function has
-  /// returned before.
+  /// Returns the layout of a result. Called in order of the results. `found` is
+  /// the layout that the function returns. It becomes the layout of a saved
+  /// value that no function has returned before.
   std::optional<::dyna::Layout> ofResult(unsigned index,
                                          const ::dyna::Layout &found);
 

@@ -26,8 +26,8 @@ namespace dyna {
 /// number of a file in use. A different file has a different time of change.
 struct FileFacts {
   int64_t bytes = 0;
-  int64_t modified = 0; ///< as its owner says: `touch -r` puts it back
-  int64_t changed = 0;  ///< as the system says: also of rights and names
+  int64_t modified = 0; ///< set by its owner: `touch -r` restores it
+  int64_t changed = 0;  ///< set by the system: also for rights and names
 };
 
 FileFacts factsOf(const struct stat &status);

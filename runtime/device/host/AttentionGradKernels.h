@@ -122,7 +122,7 @@ prepareQueries(const dyna_attention_grad &g, const AttentionSums &sums,
   return block;
 }
 
-/// From scores and dP (in `p` and `ds`) to P and dS; what is out of sight is 0.
+/// Replaces scores and dP (in `p` and `ds`) by P and dS. Hidden ones become 0.
 template <typename T>
 void softmaxGradient(BackwardScratch<T> &s, int64_t keys, int64_t vectors,
                      const Sight &sight) {

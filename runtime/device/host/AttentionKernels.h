@@ -110,15 +110,15 @@ void transposeQueries(Rows<T> rows, int64_t queries, int64_t headDim, T *target,
 struct Sight {
   int64_t first;
   bool all;
-  /// Keys below this are seen by some lane of vector v.
+  /// Returns a bound: keys below it are seen by at least one lane of vector v.
   template <typename T> int64_t keysOf(int64_t v, int64_t keys) const {
     return all ? keys : clamp(first + (v + 1) * kLanes<T>, 0, keys);
   }
-  /// The first vector with a lane that sees key j.
+  /// Returns the first vector with a lane that sees key j.
   template <typename T> int64_t firstVector(int64_t j, int64_t vectors) const {
     return all || j <= first ? 0 : least((j - first) / kLanes<T>, vectors);
   }
-  /// The first query that sees key j.
+  /// Returns the first query that sees key j.
   int64_t firstQuery(int64_t j, int64_t queries) const {
     return all ? 0 : clamp(j - first, 0, queries);
   }
@@ -152,7 +152,7 @@ inline Sight makeSight(const dyna_segment &segment, bool causal, int64_t query,
   return {first, !causal || first >= keys - 1};
 }
 
-/// The lanes' numbers, from `from`.
+/// Returns the lanes' numbers, from `from`.
 template <typename T> Vec<T> laneNumbers(int64_t from) {
   Vec<T> result;
   for (int i = 0; i < kLanes<T>; ++i)

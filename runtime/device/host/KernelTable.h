@@ -28,7 +28,7 @@ constexpr int64_t kTimedInstructions = 12;
 
 struct SparseTable;
 
-/// Head sizes are padded to this many elements in accumulators and packed
+/// Returns the size to which heads are padded in accumulators and packed
 /// copies.
 inline int64_t padHeadDim(int64_t headDim) {
   return dyna_padded_head_dim(headDim);
@@ -102,7 +102,7 @@ struct CopyBlock {
 /// f32 sums in two halves: the upper ones are bf16, cut off, not rounded, until
 /// the last addition rounds them and drops the lower ones.
 struct SplitSum {
-  const float *source; ///< what is added
+  const float *source; ///< the addend
   uint16_t *upper, *lower;
   int64_t elements;
   bool isFirst; ///< the lower halves are not there yet: zeros

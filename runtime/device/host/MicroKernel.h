@@ -42,7 +42,7 @@ constexpr int tileRows(int vectors) {
   return vectors == 2 ? 6 : 8;
 }
 
-/// One tile of C: `Rows` rows of `Vectors` vectors.
+/// Computes one tile of C: `Rows` rows of `Vectors` vectors.
 template <typename T, int Rows, int Vectors>
 DYNA_INLINE void tile(const SmallProduct<T> &p, const T *a, const T *b, T *c,
                       const T *scale) {
@@ -92,7 +92,7 @@ DYNA_INLINE void tile(const SmallProduct<T> &p, const T *a, const T *b, T *c,
     store(c + i * strideC + j * w, sums[i][j]);
 }
 
-/// The last `rows` (at most Rows) rows of a column of tiles.
+/// Computes the last `rows` (at most Rows) rows of a column of tiles.
 template <typename T, int Rows, int Vectors>
 inline void lastTile(const SmallProduct<T> &p, int64_t rows, const T *a,
                      const T *b, T *c, const T *scale) {
@@ -104,7 +104,7 @@ inline void lastTile(const SmallProduct<T> &p, int64_t rows, const T *a,
   }
 }
 
-/// A column of tiles, `Vectors` wide, for all rows.
+/// Computes a column of tiles, `Vectors` wide, for all rows.
 template <typename T, int Vectors>
 inline void tileColumn(const SmallProduct<T> &p, int64_t rows, int64_t column) {
   constexpr int most = tileRows(Vectors);
@@ -119,7 +119,7 @@ inline void tileColumn(const SmallProduct<T> &p, int64_t rows, int64_t column) {
                                    p.c + row * p.strideC + column, scale);
 }
 
-/// The product of `rows` rows and `vectors` vectors of columns.
+/// Computes the product of `rows` rows and `vectors` vectors of columns.
 template <typename T>
 void multiply(const SmallProduct<T> &p, int64_t rows, int64_t vectors) {
   constexpr int w = kLanes<T>;

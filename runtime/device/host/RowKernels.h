@@ -27,7 +27,7 @@ struct Bf16 {
 
 typedef uint32_t FloatBits __attribute__((may_alias));
 
-/// Round to nearest, ties to even; not-a-number stays one.
+/// Rounds to nearest, ties to even; NaN stays NaN.
 DYNA_INLINE uint16_t narrowBits(uint32_t bits) {
   uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
   uint32_t quiet = (bits >> 16) | 0x40;
@@ -100,7 +100,7 @@ inline void addSplitSum(const SplitSum &sum) {
                     : addSplitElements<false, false>(sum);
 }
 
-/// The largest element of a row.
+/// Returns the largest element of a row.
 template <typename T> T largestElement(const T *row, int64_t n) {
   constexpr int w = kLanes<T>;
   constexpr int chains = 4;

@@ -68,7 +68,7 @@ template <typename T> DYNA_INLINE void store(T *p, Vec<T> v) {
 template <typename T> DYNA_INLINE Vec<T> splat(T value) {
   return value - Vec<T>{}; // x - 0 is x, and folds away; 0 + x does not (-0)
 }
-/// The larger; the second where one is not a number.
+/// Returns the larger value of each lane; the second if one is NaN.
 template <typename T> DYNA_INLINE Vec<T> larger(Vec<T> a, Vec<T> b) {
   return a > b ? a : b;
 }
@@ -89,8 +89,8 @@ template <typename T> DYNA_INLINE T largestLane(Vec<T> v) {
 // Powers and logarithms of two
 //===----------------------------------------------------------------------===//
 
-/// 2^x in f32, relative error below 1e-7; 0 below 2^-126; not-a-number stays.
-/// `x` is at most 0 wherever this is used.
+/// Returns 2^x in f32, with a relative error below 1e-7; 0 below 2^-126; NaN
+/// stays NaN. All callers have `x` <= 0.
 DYNA_INLINE FloatVector powerOfTwo(FloatVector x) {
   const FloatVector least = splat(-126.0f);
   // Adding 1.5 * 2^23 leaves the nearest integer in the low bits of the
@@ -113,7 +113,7 @@ DYNA_INLINE FloatVector powerOfTwo(FloatVector x) {
   return x < least ? FloatVector{} : result;
 }
 
-/// log2 of a normal positive f32.
+/// Returns log2 of a normal positive f32.
 DYNA_INLINE FloatVector logOfTwo(FloatVector x) {
   IntVector bits = reinterpret_cast<IntVector>(x);
   // Splits x = 2^e * m with m in [sqrt(1/2), sqrt(2)); 0x3f3504f3 is sqrt(1/2).

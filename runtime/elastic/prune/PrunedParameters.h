@@ -21,9 +21,9 @@ namespace dyna {
 /// Returns true if the pattern stands for the whole name. O(pattern * name).
 bool matchesPattern(const std::string &pattern, const std::string &name);
 
-/// Returns, for each parameter of the model, whether it is pruned. `patterns` are
-/// separated by `+`; empty: the default. Fails with InvalidArgument if a pattern stands
-/// for no matrix, or if there is nothing to prune.
+/// Returns true for each parameter of the model that is pruned. `patterns` are
+/// separated by `+`; empty: the default. Fails with InvalidArgument if a
+/// pattern matches no matrix, or if there is nothing to prune.
 StatusOr<std::vector<bool>> prunedParameters(const Model &model,
                                              const std::string &patterns);
 

@@ -218,7 +218,7 @@ private:
   uint64_t prefix_ = 0;
   int64_t wanted_ = 0;      ///< survivors among the weights with the prefix
   int64_t inPrefix_ = 0;    ///< weights with the prefix, of all ranks
-  int64_t ownInPrefix_ = 0; ///< the same of this rank
+  int64_t ownInPrefix_ = 0; ///< weights of this rank in the prefix
   std::vector<int64_t> ownCounts_;
   bool isCopied_ = false;
   std::vector<Candidate> candidates_;

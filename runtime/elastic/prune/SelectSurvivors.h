@@ -45,7 +45,7 @@ template <typename T> struct WeightBox {
 /// positions.
 struct Survivors {
   uint64_t magnitude = 0;  ///< bits of the smallest magnitude that survives
-  int64_t endPosition = 0; ///< where ties end; those before it survive
+  int64_t endPosition = 0; ///< end of ties; those before it survive
   int64_t count = 0;       ///< of the whole model
 };
 

@@ -96,7 +96,7 @@ private:
 
   RankMachine &machine_;
   const int64_t dynamicStart_, dynamicEnd_, arenaBytes_;
-  const GraphSeat *seat_ = nullptr; ///< whose program runs
+  const GraphSeat *seat_ = nullptr; ///< seat of the running program
   const SwitchCarrier *switches_ = nullptr;
   std::vector<uint8_t> image_; ///< before the instruction
   std::vector<uint8_t>

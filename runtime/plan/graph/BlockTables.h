@@ -57,12 +57,12 @@ struct BlockName {
 /// Facts of one micro-batch that its instructions state.
 struct MicroBatchFacts {
   struct LayerFacts {
-    plan::Recompute mode = plan::RECOMPUTE_NONE; ///< what FORWARD keeps
+    plan::Recompute mode = plan::RECOMPUTE_NONE; ///< of values kept by FORWARD
     bool split = false; ///< backward in two instructions
     bool evaluated = false;
   };
   Load load;
-  int bundle = -1;       ///< that its slices belong to; -1: none is a slice
+  int bundle = -1;       ///< bundle of its slices; -1: none is a slice
   int64_t storeRows = 0; ///< rows of the bundle's store
   std::vector<LayerFacts> layers;
 };
@@ -116,7 +116,7 @@ struct BlockTables {
   /// Returns a text such as "kept block of layer 3 micro-batch 1".
   std::string describe(const BlockName &name) const;
 
-  /// BlockKinds.def and Instructions.def.
+  /// Returns the tables of BlockKinds.def and Instructions.def.
   static const BlockTables &standard();
 };
 

@@ -101,9 +101,9 @@ public:
   const Ends &endsOf(int edge) const { return ends_[edge]; }
   /// Edges between stages, in the order of their numbers. Messages carry their values.
   const std::vector<int> &crossingEdges() const { return crossing_; }
-  /// Index of an edge among those with the same two stages.
+  /// Returns the index of an edge among those with the same two stages.
   int channelIndex(int edge) const;
-  /// Stages that use the parameter, in order.
+  /// Returns the stages that use the parameter, in order.
   const std::vector<int> &stagesOf(int parameter) const {
     return stagesOf_[parameter];
   }
@@ -192,7 +192,7 @@ private:
   std::vector<int> distinctGroups(int parameter) const;
   void splitParameter(int parameter, const plan::ParameterSplit &split);
   Box boxOf(int parameter, int rank) const;
-  /// A factor of the tensor-parallel axis as a part of the mesh.
+  /// Returns a factor of the tensor-parallel axis as a part of the mesh.
   AxisPart tensorPart(const plan::AxisPart &part) const {
     return {tp_.axis, part.stride(), part.size()};
   }

@@ -68,7 +68,8 @@ public:
   bool takesTokens(int layer) const {
     return model_->edge(model_->inputsOf(layer).front()).producer < 0;
   }
-  /// Layer that an instruction works for. For a message, the consumer of its edge.
+  /// Returns the layer that an instruction works for. For a message, it is the
+  /// consumer of its edge.
   int layerOf(const plan::Instruction &instruction) const;
   const plan::Layer &layer(int index) const { return model_->layer(index); }
   /// Returns the kind as it is compiled for this rank.
@@ -134,8 +135,8 @@ public:
   bool reportsLoss() const { return part_.shard == 0; }
   /// Returns true if ranks share the optimizer's work (ZeRO-1).
   bool zero() const { return part_.zero; }
-  /// The layer of this view that updates the parameter, -1 for none: also of a frozen
-  /// one.
+  /// Returns the layer of this view that updates the parameter; -1 if none
+  /// does, or if the parameter is frozen.
   int owner(int parameter) const { return owners_[parameter]; }
   /// Returns true if `layer` updates the parameter at `slot` of its list.
   bool updates(int layer, int slot) const;

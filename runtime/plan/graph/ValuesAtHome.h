@@ -27,9 +27,10 @@
 
 namespace dyna {
 
-/// Returns, by rank and parameter, the first row of its part under `graph`, in
-/// the rank's tensor at home. The row is aligned as layer functions need. -1 if
-/// the rank needs values of its own, or has no part. O(ranks parameters).
+/// Returns the first row of a parameter's part under `graph` in the rank's
+/// tensor at home, by rank and parameter. The row is aligned as layer functions
+/// need. -1 if the rank needs values of its own, or has no part. O(ranks
+/// parameters).
 std::vector<std::vector<int64_t>> rowsAtHome(const ExecutableGraph &home,
                                              const ExecutableGraph &graph);
 

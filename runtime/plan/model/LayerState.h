@@ -31,7 +31,7 @@ namespace dyna {
 /// How the weights of a layer's products lie in memory.
 enum class WeightForm { Dense, Masked, Csr };
 
-/// "dense", "masked" or "CSR".
+/// Returns "dense", "masked" or "CSR".
 const char *describeForm(WeightForm form);
 
 struct LayerState {

@@ -89,7 +89,8 @@ public:
   int64_t elements(int parameter) const { return elements_[parameter]; }
   /// Returns the elements of all parameters.
   int64_t totalElements() const;
-  /// Type of masters and optimizer state of parameters that are not frozen.
+  /// Returns the type of masters and optimizer state of parameters that are not
+  /// frozen.
   plan::ElementType masterType() const {
     return manifest_.compute_type() == plan::F64 ? plan::F64 : plan::F32;
   }
@@ -112,7 +113,8 @@ public:
   bool isFrozenSlot(int kind, int slot) const {
     return frozenSlots_[kind][slot] != 0;
   }
-  /// Type of the tensor from which all other ones of the parameter follow.
+  /// Returns the type of the tensor from which all other tensors of the
+  /// parameter follow.
   plan::ElementType masterType(int parameter) const {
     return isFrozen(parameter) ? computeType(parameter) : masterType();
   }

@@ -54,9 +54,9 @@ public:
     return found == parts_.end() ? none : found->second;
   }
 
-  /// Returns, by index in `microBatches`, the index of the one whose slices come before
-  /// on every stage; -1: none. All micro-batches of a bundle follow each other. Empty:
-  /// there are no bundles.
+  /// Returns the predecessor of each micro-batch, as indices in `microBatches`:
+  /// its slices come before on every stage. -1: none. All micro-batches of a
+  /// bundle follow each other. Empty if there are no bundles.
   std::vector<int> previous(const std::vector<int> &microBatches) const;
 
 private:
@@ -71,7 +71,8 @@ bool continuesSample(const plan::MicroBatch &microBatch);
 struct SliceCount {
   int64_t samples = 0, slices = 0;
 };
-/// Linear in the segments, and O(micro-batches) if no sample is sliced.
+/// Counts the slices of a plan. Linear in the segments, and O(micro-batches) if
+/// no sample is sliced.
 SliceCount countSlices(const plan::Plan &plan);
 
 /// Returns the tokens of a micro-batch, as a trace has them.

@@ -127,7 +127,7 @@ struct RankProgram {
   int64_t dynamicBytes = 0; ///< size of its dynamic region
   PhasePlaces places;
 
-  /// Number of instructions.
+  /// Returns the number of instructions.
   int count() const { return static_cast<int>(instructions.size()); }
 };
 

@@ -37,7 +37,7 @@ struct Column {
   const List &(plan::file::Program::*values)() const;
   List *(plan::file::Program::*edit)();
   const char *name;
-  bool mayBeLeftOut; ///< where all of them are 0
+  bool mayBeLeftOut; ///< if all of them are 0
 };
 
 constexpr Column columns[] = {

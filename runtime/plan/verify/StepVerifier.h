@@ -85,13 +85,13 @@ public:
 
   struct Phase {
     plan::Plan plan;
-    std::vector<int64_t> samples; ///< as plan::Phase has them
+    std::vector<int64_t> samples; ///< in the form of plan::Phase
     std::vector<int64_t> lengths; ///< tokens of these samples
     SwitchTable::PhaseSwitches switches;
   };
   const std::vector<Phase> &phases() const { return phases_; }
   int phaseCount() const { return static_cast<int>(phases_.size()); }
-  /// Plan of the last phase, which is home's.
+  /// Returns the plan of the last phase, which is home's.
   const plan::Plan &homePlan() const { return phases_.back().plan; }
   /// Returns the blocks that a rank has in its region, with their places.
   const std::vector<StepBlock> &blocks(int rank) const { return blocks_[rank]; }

@@ -78,7 +78,8 @@ public:
     return block(rowAt(end), samples / blockRuns)[samples % blockRuns];
   }
 
-  /// The first cost that was negative, not finite or lower than that of a part.
+  /// Returns an error for the first cost that was negative, not finite or lower
+  /// than that of a part.
   const Status &status() const { return status_; }
 
 private:
@@ -104,7 +105,8 @@ private:
     return block == INT64_C(1) << octave ? row.firsts.data() + octave
                                          : placeOf(row, block);
   }
-  /// Null if none of its runs but the first can have been asked.
+  /// Returns the costs of a block; null if no run of its octave was asked for
+  /// yet.
   const double *knownBlock(const Row &row, int64_t block) const;
   PaddedShape shapeOf(const Row &row, int64_t samples) const;
   void fill(Row &row, int64_t block, double *seconds);

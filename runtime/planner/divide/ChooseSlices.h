@@ -33,7 +33,7 @@ constexpr int64_t leastChunk = 512;
 struct TimedCut {
   MicroBatches cut;
   double seconds = 0; ///< of the slowest replica
-  int slowest = 0;    ///< that replica
+  int slowest = 0;    ///< the slowest replica
 };
 
 /// Returns cuts of these micro-batches into slices that may be faster, for `--slices

@@ -34,9 +34,9 @@ public:
       : graph_(graph), costs_(costs), tables_(tables), options_(options),
         trains_(trains) {}
 
-  /// From now on messages between stages take time.
+  /// Counts the time of messages between stages from now on.
   void countMessages() { countsMessages_ = true; }
-  /// From now on ranks count as without limits.
+  /// Ignores the memory limits of ranks from now on.
   void ignoreMemory() { ignoresMemory_ = true; }
 
   int stages() const { return graph_.stages(); }

@@ -36,10 +36,10 @@ cutMiniBatch(const ExecutableGraph &graph, const CostModel &costs,
 /// Tokens of the longest sample that `options` and the model allow.
 int64_t longestSample(const Model &model, const PlanOptions &options);
 
-/// Which samples are one row with attention across, where the batching joins
-/// samples before they are planned; empty where it does not. Rows are as long as
-/// the model's positions and a micro-batch of several samples allow, and a longer
-/// sample is one of its own.
+/// Returns the samples of each row with attention across samples, if the
+/// batching joins samples before planning. Empty otherwise. Rows are as long as
+/// the model's positions and a micro-batch of several samples allow. A longer
+/// sample is a row of its own.
 std::vector<std::vector<int64_t>>
 joinedSamples(const Model &model, const std::vector<int64_t> &lengths,
               const PlanOptions &options);

@@ -27,7 +27,8 @@ struct AskedCosts {
   bool update = false;
 };
 
-/// The modes that layers may have: `recompute`, or with `anyMode` also all others.
+/// Returns the modes that layers may have: `recompute`, or with `anyMode` also
+/// all others.
 std::vector<RecomputeModes> possibleModes(const RecomputeModes &recompute,
                                           bool anyMode);
 
@@ -41,10 +42,11 @@ std::vector<std::string> lackingCosts(const CostModel &costs,
 /// Returns true if something was measured at the strategy's tensor degree.
 bool hasCostsOfDegree(const CostModel &costs, const Strategy &strategy);
 
-/// "a", "a and b", "a, b and c".
+/// Joins names: "a", "a and b", "a, b and c".
 std::string joinNames(const std::vector<std::string> &names);
 
-/// "estimated from flops and bytes of device 'host'"
+/// Describes the source of estimates: "estimated from flops and bytes of device
+/// 'host'".
 std::string describeEstimate(const CostModel &costs);
 
 /// Returns a line for people if a file of measurements lacks some of these
@@ -54,12 +56,12 @@ std::string describeLacking(const CostModel &costs, const Strategy &strategy,
                             const AskedCosts &asked,
                             const std::vector<std::string> &said = {});
 
-/// Where nobody says how much memory the device has, which a search should know; or
-/// empty.
+/// Describes that the memory of the device is unknown, which a search needs;
+/// empty if it is known.
 std::string describeLackingMemory(const CostModel &costs);
 
-/// The lines of several strategies, those of one text once. What is asked for is a
-/// step of each as the strategy says it, its update included.
+/// Describes the costs that several strategies lack, each different line once.
+/// A step of each strategy is assumed, with its update.
 std::vector<std::string>
 describeLacking(const CostModel &costs,
                 const std::vector<Strategy> &strategies);

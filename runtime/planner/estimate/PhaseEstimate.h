@@ -72,8 +72,9 @@ public:
   /// of at most `options.mostTokens()` tokens. O(layers + log^2 tokens) costs.
   PhaseEstimate(const ExecutableGraph &graph, const CostModel &costs,
                 const PlanOptions &options);
-  /// With tables of the same degrees and options, for graphs that differ in how
-  /// ranks are numbered or in who updates what.
+  /// Makes an estimate with existing tables of the same degrees and options.
+  /// For graphs that differ in the numbering of ranks or in the ranks that
+  /// update.
   PhaseEstimate(const ExecutableGraph &graph, const CostModel &costs,
                 const PlanOptions &options,
                 std::shared_ptr<const StageTables> tables);
@@ -92,7 +93,8 @@ public:
   /// Returns the seconds of the update after the last phase, for the graph that
   /// runs it.
   double updateSeconds() const { return updateSeconds_; }
-  /// With ZeRO, until each rank has the rows that others updated.
+  /// Returns the seconds until each rank has the rows that others updated, with
+  /// ZeRO.
   double gatherSeconds() const { return gatherSeconds_; }
   /// Returns the seconds of the reductions that no backward can hide.
   double lastReductionSeconds() const { return lastReduction_; }

@@ -31,11 +31,13 @@ void limitStages(PipelineProblem &problem, const ExecutableGraph &graph,
 /// never above those of `holdBlocks`.
 class HeldBytes {
 public:
-  /// With the modes of `options.recompute`. O(layers * tiers).
+  /// Computes the tables for the modes of `options.recompute`. O(layers *
+  /// tiers).
   HeldBytes(const ExecutableGraph &graph, const PlanOptions &options);
   int64_t limit() const { return limit_; }
-  /// Never falls if a count of the load rises. Pairs count only if scores are kept.
-  /// O(1) if all stages are alike, at most O(stages).
+  /// Returns the bytes of a load on its stage. They never fall if a count of
+  /// the load rises. Pairs count only if scores are kept. O(1) if all stages
+  /// are alike, at most O(stages).
   int64_t of(const Load &load) const;
 
 private:

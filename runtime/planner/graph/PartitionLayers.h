@@ -52,10 +52,10 @@ struct StageCut {
       lacking; ///< of which the note tells (LackingCosts.h)
 };
 
-/// The strategy with `layers` filled in: as given, or cut by cost. Where the
-/// strategy names no recomputation, it is `recompute`, or with `anyMode` one of
-/// the three, which is chosen later. Fails where there are more stages than
-/// layers.
+/// Returns the strategy with `layers` filled in: as given, or cut by cost. If
+/// the strategy names no recomputation, it is `recompute`. With `anyMode` it is
+/// one of the three modes, which is chosen later. Fails if there are more
+/// stages than layers.
 StatusOr<StageCut>
 chooseLayers(const CostModel &costs, Strategy strategy,
              const RecomputeModes &recompute = {plan::RECOMPUTE_NONE},

@@ -40,9 +40,9 @@ public:
   /// Pipelines are ordered by what `costs` expects of their layers. The graph's
   /// model, which is that of the costs too, must outlive the planner.
   Planner(ExecutableGraph graph, CostModel costs);
-  /// With estimated costs.
+  /// Makes a planner with estimated costs.
   explicit Planner(const ExecutableGraph &graph);
-  /// One rank.
+  /// Makes a planner for one rank, with estimated costs.
   explicit Planner(const Model &model);
 
   const ExecutableGraph &graph() const { return graph_; }
@@ -66,7 +66,7 @@ public:
   // between. A plan from `cut`, passed through `schedule` and
   // `orderCommunication` with the same options, equals theirs byte for byte.
 
-  /// Micro-batches, and no programs.
+  /// Returns the micro-batches of a plan, without programs.
   StatusOr<plan::Plan> cut(const std::vector<int64_t> &lengths,
                            int64_t targetTokens, const PlanOptions &options,
                            bool trains) const;
@@ -87,7 +87,8 @@ public:
   /// all stages, in forwards and backwards in one piece. P1 and P2 hold for it.
   StatusOr<plan::Plan> orderCommunication(const plan::Plan &plan,
                                           const PlanOptions &options) const;
-  /// By replica, when items and messages of such a plan are expected.
+  /// Returns the expected times of items and messages of such a plan, by
+  /// replica.
   StatusOr<std::vector<ExpectedPipeline>>
   expect(const plan::Plan &plan, const PlanOptions &options) const;
 
@@ -102,7 +103,8 @@ public:
   /// with these options: training (if `training`), evaluation and cast.
   StatusOr<std::vector<int64_t>> largestDynamicBytes(const PlanOptions &options,
                                                      bool training) const;
-  /// With so many there is a plan, whatever the lengths: its sequential form.
+  /// Returns the bytes of each rank with which every mini-batch has a plan: its
+  /// sequential form.
   StatusOr<std::vector<int64_t>> leastDynamicBytes(const PlanOptions &options,
                                                    bool training) const;
 

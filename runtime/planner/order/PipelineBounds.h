@@ -31,8 +31,8 @@ struct PipelineBounds {
   double seconds() const { return std::max({load, path, memory}); }
 };
 
-/// For schedules that fill gaps (ScheduleRule), and so for all others too.
-/// O(stages * micro-batches * log micro-batches).
+/// Computes bounds for schedules that fill gaps (ScheduleRule), which hold for
+/// all others too. O(stages * micro-batches * log micro-batches).
 PipelineBounds boundPipeline(const PipelineProblem &problem);
 
 } // namespace dyna

@@ -68,7 +68,7 @@ Status timeItems(StageOrders &orders, const PipelineProblem &problem,
 
 // The functions below take orders whose times are filled in.
 
-/// When the last item ends.
+/// Returns the end of the last item.
 double makespanOf(const StageOrders &orders);
 
 /// Bytes that each stage holds at most, by `kept` and `late`.
@@ -83,7 +83,7 @@ struct SafetyStock {
   int median = 0;
   double mean = 0;
 };
-/// By stage. O(items log items).
+/// Returns the safety stock by stage. O(items log items).
 std::vector<SafetyStock> safetyStockOf(const StageOrders &orders,
                                        const PipelineProblem &problem);
 

@@ -33,7 +33,7 @@ struct MeasuredSlice {
 
 struct ContextErrors {
   CostKey function;
-  int points = 0; ///< that were predicted
+  int points = 0; ///< number of predicted points
   double tableMean = 0, tableLargest = 0;
   double fitMean = 0, fitLargest = 0;
   std::array<double, 4> numbers = {0, 0, 0, 0}; ///< a0 to a3, of all points

@@ -81,8 +81,9 @@ struct PlanReport {
   double switchAloneSeconds = 0;
   int64_t switchBytes = 0; ///< bytes that all ranks send to others by switches
 
-  /// The largest of the bounds that hold: no plan of these micro-batches takes less.
-  /// Phases may overlap, so that their pipelines' bounds do not add up.
+  /// Returns the largest of the bounds that hold: no plan of these
+  /// micro-batches is faster. Phases may overlap, so bounds of their pipelines
+  /// do not add up.
   double leastSeconds() const {
     return phases.empty() ? std::max({bound, loadBound, pathBound}) : bound;
   }
@@ -99,11 +100,14 @@ struct PlanReport {
   double exchangeShare() const;
   /// Returns the share of padding in all computed tokens.
   double paddingShare() const;
-  /// Share of the step's time that a rank recomputes, mean of the ranks.
+  /// Returns the share of the step's time that a rank recomputes, as the mean
+  /// of the ranks.
   double recomputeShare() const;
-  /// Model flops utilisation: `flops` over what `peakRate` allows; 0 if unknown.
+  /// Returns the model flops utilisation: `flops` over what `peakRate` allows;
+  /// 0 if unknown.
   double peakShare() const;
-  /// Median safety stock of a stage (PipelineTimes.h), mean of all pipelines.
+  /// Returns the median safety stock of a stage (PipelineTimes.h), as the mean
+  /// of all pipelines.
   double stock(int stage) const;
 
   /// Sets numbers and sizes of micro-batches, samples and tokens, as the plan of
@@ -137,10 +141,10 @@ PlanReport reportPlan(const ExecutableGraph &graph, const plan::Plan &plan,
 /// Seconds at which the last function of a micro-batch is over, on any rank.
 double endOfMicroBatches(const plan::Plan &plan, const PlanTimes &times);
 
-/// All of one report for people, several lines.
+/// Describes one report in several lines, for people.
 std::string describeReport(const std::string &name, const PlanReport &report);
 
-/// A table for people, one row for each of the named reports.
+/// Returns a table for people, with one row for each of the named reports.
 std::string
 describeReports(const std::vector<std::pair<std::string, PlanReport>> &reports);
 

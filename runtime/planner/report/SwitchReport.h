@@ -23,9 +23,9 @@ struct SwitchReport {
   std::vector<std::pair<std::string, SwitchTimes>> baselines;
   double planSeconds = 0; ///< 0: not measured
 
-  /// How many times its bound it takes; 1 where nothing has to move.
+  /// Returns the duration divided by its bound; 1 if nothing has to move.
   double overBound() const;
-  /// One object on one line.
+  /// Returns one JSON object on one line.
   std::string json() const;
 };
 
@@ -35,9 +35,10 @@ StatusOr<SwitchReport> reportSwitch(std::string name,
                                     const SwitchNetwork &network,
                                     const SwitchOptions &options = {});
 
-/// A table with a row for each.
+/// Returns a table with a row for each report.
 std::string describeSwitches(const std::vector<SwitchReport> &reports);
-/// Bounds, bytes, baselines and the traffic between nodes of one.
+/// Describes bounds, bytes, baselines and the traffic between nodes of one
+/// report.
 std::string describeSwitch(const SwitchReport &report);
 
 } // namespace dyna

@@ -50,7 +50,8 @@ public:
 
   /// Ranges in the order in which they were written.
   const std::vector<LengthRange> &ranges() const { return ranges_; }
-  /// Index of the range whose strategy is home; -1: not given.
+  /// Returns the index of the range whose strategy is home; -1 if none is
+  /// given.
   int home() const { return home_; }
   int size() const { return static_cast<int>(ranges_.size()); }
   /// Indices of the ranges, shortest lengths first.

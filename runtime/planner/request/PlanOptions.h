@@ -40,7 +40,7 @@ struct PlanOptions {
   /// schedules read it.
   int inFlight = 1;
   bool splitBackward = false;
-  SliceChoice slices; ///< how micro-batches are cut into slices
+  SliceChoice slices; ///< cut of micro-batches into slices
   /// Ends the step with GRAD_NORM and UPDATE.
   bool update = true;
   /// Computes gradient norms before updates. Without norms nothing is clipped, and no
@@ -66,7 +66,7 @@ struct PlanOptions {
     return chooseRecompute && !dynamicLimits.empty();
   }
 
-  /// Largest number of tokens that any micro-batch may have.
+  /// Returns the largest number of tokens that any micro-batch may have.
   int64_t mostTokens() const {
     return std::max(maxTokensPerMicroBatch, longestSample);
   }

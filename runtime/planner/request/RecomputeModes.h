@@ -22,7 +22,8 @@ inline plan::Recompute modeOf(const RecomputeModes &modes, int layer) {
 /// The word that leaves the modes to the planner.
 constexpr const char *chooseRecomputeWord = "auto";
 
-/// "full" means all layers; "none,full*6,none" lists them, one entry per layer.
+/// Parses modes: "full" means all layers; "none,full*6,none" lists them, one
+/// entry per layer.
 StatusOr<RecomputeModes> parseRecompute(const std::string &text, int layers);
 
 /// Checks what can be checked of such a text, or "auto", before the model is known.

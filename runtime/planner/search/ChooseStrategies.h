@@ -33,7 +33,7 @@ bool divides(int64_t tp, const DividedSizes &sizes);
 /// the ranks and the sizes, as text; empty: there is none but 1.
 std::string degreesToSearch(int64_t ranks, const DividedSizes &sizes);
 
-/// The searched degrees that divide the ranks, but not the sizes.
+/// Returns the searched degrees that divide the ranks, but not the sizes.
 std::vector<int64_t> degreesThatDoNotDivide(int64_t ranks,
                                             const DividedSizes &sizes);
 

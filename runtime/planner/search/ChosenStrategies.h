@@ -45,16 +45,16 @@ public:
   bool isSet() const { return found_.best.ranges.size() > 1; }
   /// Flags of a run beside strategies and ranges, each with a space before it.
   std::string moreFlags() const;
-  /// As --strategies and --ranges take them, in that order.
+  /// Return the values for --strategies and --ranges.
   std::string strategies() const;
   std::string ranges() const;
-  /// For people, several lines: what was considered, the step, each strategy of
-  /// the search alone, and how to ask for what was found; `withFlags` also with flags
-  /// of a run.
+  /// Returns a table for people, of several lines. It has what was considered,
+  /// the step, and each strategy of the search alone. It also shows how to ask
+  /// for the result; `withFlags`: with further flags of a run.
   std::string table(bool withFlags = true) const;
   /// Returns one line about the simulated steps; empty if none was simulated.
   std::string playedText() const;
-  /// One line: an object.
+  /// Returns one JSON object on one line.
   std::string json() const;
 
 private:

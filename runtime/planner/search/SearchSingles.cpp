@@ -458,7 +458,7 @@ private:
   const std::function<void(const std::string &)> &tell_;
   std::map<std::string, Modes> modes_;
   std::vector<SingleStrategy> open_;
-  std::vector<SingleStrategy> far_; ///< whose steps are not estimated
+  std::vector<SingleStrategy> far_; ///< without estimates of steps
   std::set<std::string> known_;
   double best_ = never;
   FoundSingles found_;

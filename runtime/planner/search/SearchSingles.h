@@ -50,13 +50,14 @@ struct SingleStrategy {
   double beside = 0;   ///< of these, what is beside the pipeline
   /// Simulated seconds of a step; infinite if none was, or if it does not fit.
   double seconds = 0;
-  int64_t steps = 0;       ///< that were simulated
+  int64_t steps = 0;       ///< number of simulated steps
   std::string reason;      ///< why it does not fit, for people; else empty
   std::vector<int> layers; ///< of each stage, as estimates cut them
   std::vector<int> layersForLengths; ///< cut by what they take of the lengths
 
   bool fits() const { return reason.empty(); }
-  /// Name for people: the strategy, and each choice that is not the default.
+  /// Returns a name for people: the strategy, and each choice that is not the
+  /// default.
   std::string name() const;
   /// Returns the choice as flags of a run.
   std::string flags() const;
@@ -70,7 +71,7 @@ struct SingleSpace {
   bool searchesChosenModes = true; ///< recomputation may be `auto`
   bool searchesKinds = true;       ///< nor the kind of micro-batches
   bool searchesSizes = true;       ///< nor their size
-  int64_t steps = 1;               ///< that there are to simulate
+  int64_t steps = 1;               ///< number of steps to simulate
   int64_t screenedSteps = 1;       ///< of these, the steps of parts 1 to 3
   /// Degrees that are simulated in any case.
   size_t mostShown = 10;
@@ -137,8 +138,9 @@ std::string slicesOfSearch(const std::string &given);
 int64_t screenedSteps(int64_t steps, int64_t tokensPerStep,
                       bool slices = false);
 
-/// `tell` says what comes next. An estimate is for the requests with its slices.
-/// Deterministic. Fails as `runs`, but not for what does not fit.
+/// Searches the fastest single strategies. `tell` reports progress. An estimate
+/// is for the requests with its slices. Deterministic. Fails as `runs` does,
+/// except for strategies that do not fit.
 StatusOr<FoundSingles>
 searchSingles(const std::vector<AloneEstimate> &estimates,
               const SingleSpace &space, const SingleRuns &runs,

@@ -37,7 +37,7 @@ public:
     /// A run's regions are not larger, but they may be smaller.
     bool isScreening = false;
 
-    /// The request's strategy for samples of all lengths.
+    /// Returns the request with its strategy for samples of all lengths.
     static Asked alone(PlanRequest request);
   };
   /// Sizes the steps. Plans that do not fit are made nevertheless;
@@ -58,7 +58,8 @@ public:
   StatusOr<double>
   estimate(const std::vector<std::vector<int64_t>> &steps) const;
 
-  /// Seconds of a step in the mean, each planned, proven and played.
+  /// Returns the mean seconds of the steps, each of which is planned, verified
+  /// and simulated.
   StatusOr<double> play(const std::vector<std::vector<int64_t>> &steps) const;
 
 private:
@@ -69,12 +70,13 @@ private:
   int64_t lackingBytes_ = 0, longest_ = 0;
 };
 
-/// Cuts lengths at so many positions, 0: at none; how many were cut.
+/// Truncates lengths to `positions`; 0: to none. Returns the number of
+/// truncated lengths.
 int64_t cutLengths(std::vector<int64_t> &lengths, int64_t positions);
 
-/// Mini-batches of such lengths, always the same ones: of `tokensPerStep` tokens, at
-/// most about a million, and few of large ones. All together have of every stretch of
-/// the sorted lengths as many samples as is its part, to one; in random order.
+/// Draws 1 to 4 mini-batches of such lengths, always the same ones. Each has
+/// about `tokensPerStep` tokens, at most 2^20. Every part of the sorted lengths
+/// has its share of the samples, to within one, in random order.
 std::vector<std::vector<int64_t>> drawSteps(std::vector<int64_t> lengths,
                                             int64_t tokensPerStep);
 

@@ -67,7 +67,8 @@ struct StrategySpace {
   /// True if steps of several strategies are simulated beside single ones,
   /// which takes as long as planning some steps.
   bool plays = true;
-  /// Told now and then what comes next, while the work goes on; may be empty.
+  /// Optional progress callback, called about every `tellEvery` with the next
+  /// part of the work.
   std::function<void(const std::string &next)> tell;
   std::chrono::milliseconds tellEvery = std::chrono::seconds(10);
   std::vector<bool> zero = {false, true};
@@ -93,7 +94,7 @@ struct AloneEstimate {
   /// Seconds beside the pipeline: update, last reductions, and gathers.
   double besideSeconds = 0;
   std::string reason; ///< why it has no room, for people; else empty
-  std::string slices; ///< those of the request that it is an estimate of
+  std::string slices; ///< slices of the estimated request
   /// Layers of each stage, cut by what they take of these lengths.
   std::vector<int> layersForLengths;
 };
@@ -113,12 +114,12 @@ public:
   const Strategy &strategy(int candidate) const {
     return entries_[candidate].strategy;
   }
-  /// Without the mode of recomputation, on which it does not depend.
+  /// Returns the graph, which does not depend on the mode of recomputation.
   const ExecutableGraph &graph(int candidate) const {
     return entries_[candidate].placed->graph;
   }
-  /// Every strategy alone in every order of ranks, before most are dropped from the
-  /// search for sets.
+  /// Returns every strategy alone in every order of ranks, before most are
+  /// dropped from the search for sets.
   const std::vector<AloneEstimate> &alone() const { return alone_; }
   /// Returns the number of candidates before pruning.
   int considered() const { return considered_; }
@@ -137,13 +138,14 @@ public:
   /// this many tokens under the candidate.
   bool holds(int candidate, const std::vector<int> &graphs,
              int64_t tokens) const;
-  /// Tokens of the longest sample that it takes, of those there are; 0: there is no
-  /// room for any. O(log tokens) times what the above takes.
+  /// Returns the tokens of the longest existing sample that a run can hold; 0
+  /// if none fits. O(log tokens) calls of `holds`.
   int64_t mostTokens(int candidate, const std::vector<int> &graphs) const;
-  /// The failure where no strategy takes the longest sample: what the one takes
-  /// that needs least, and what would be enough.
+  /// Returns the failure if no strategy fits the longest sample. It names the
+  /// need of the strategy that needs least, and a sufficient amount of memory.
   Status lackOfRoom() const;
-  /// Then, tokens of the longest that that one has room for; 0: of none.
+  /// Returns the longest sample that the strategy of `lackOfRoom` can hold, in
+  /// tokens; 0 if none.
   int64_t longestHeld() const { return leastNeed_.tokens; }
 
 private:
@@ -207,7 +209,8 @@ private:
   /// How many micro-batches are in flight, and the tokens of each that have room
   /// then, more and more.
   using RoomInFlight = std::vector<std::pair<int, int64_t>>;
-  /// In the mean, of as many as `room[first]` says, or fewer where samples are longer.
+  /// Returns the mean number of micro-batches in flight: `room[first]`, or
+  /// fewer for longer samples.
   static double meanInFlight(const RoomInFlight &room, size_t first,
                              const PhaseLengths &lengths);
   /// Sets what lackOfRoom says.

@@ -41,11 +41,11 @@ public:
 
   /// Samples of lengths first to last, of one step.
   struct Part {
-    double probability = 0; ///< that there are any
+    double probability = 0; ///< of at least one sample
     PhaseLengths lengths;   ///< expected, if there are
-    int64_t longest = 0;    ///< that there may be in any step, in tokens
+    int64_t longest = 0;    ///< largest possible length in a step, in tokens
   };
-  /// O(log lengths).
+  /// Returns the samples with lengths from `first` to `last`. O(log lengths).
   Part between(int64_t first, int64_t last) const;
   int64_t longest() const { return lengths_.back(); }
   double samplesPerStep() const { return samplesPerStep_; }
@@ -102,7 +102,7 @@ struct FoundStrategies {
   FoundStep best, bestSingle;
   /// Single strategies by candidate; infinite where one does not hold the longest.
   std::vector<double> singles;
-  int64_t branches = 0, complete = 0; ///< that were looked at
+  int64_t branches = 0, complete = 0; ///< numbers of visited ones
   bool isCut = false; ///< there were more branches than may be looked at
 };
 
@@ -112,9 +112,9 @@ StatusOr<FoundStrategies> searchStrategies(const StepCosts &costs,
                                            const LengthDistribution &lengths,
                                            const StrategySearch &search);
 
-/// The best order of ranges, home's at the end, and what its switches take: `sum over
-/// S` above. Of `probabilities` each is of the candidate at its place.
-/// O(guests! 2^guests guests).
+/// Returns the seconds of the switches for the best order of ranges, with
+/// home's at the end: `sum over S` above. Each entry of `probabilities` is that
+/// of the candidate at its index. O(guests! 2^guests guests).
 double bestOrder(const StepCosts &costs, int home,
                  const std::vector<int> &candidates,
                  const std::vector<double> &probabilities,

@@ -57,21 +57,22 @@ public:
 
   // Sums of the last `solve`, which found some cuts.
 
-  /// Smallest sum of the first slices of joined samples, up to the end of a row.
+  /// Returns the smallest sum of the first slices of joined samples, up to the
+  /// end of a row.
   double valueOf(const JoinedTable &table, int64_t row) const {
     return values_[table.joined - 1][row];
   }
-  /// Smallest sum of so many samples of a group.
+  /// Returns the smallest sum of so many samples of a group.
   double sumOf(size_t group, int64_t samples) const {
     return sums_[group][samples];
   }
-  /// Cost of a slice, by its place in a table, or of a bundle.
+  /// Return the cost of a slice, by its place in a table, or of a bundle.
   double costOf(const ModeTable &mode, int64_t at) const;
   double costOf(double f, double b, int64_t bytes) const;
-  /// Mode of a bundle; -1 if the caps allow none.
+  /// Returns the mode of a bundle; -1 if the caps allow none.
   int modeOf(const BundleCosts &bundle) const;
 
-  /// Smallest caps below which there may be cuts, each one alone.
+  /// Returns the smallest caps below which there may be cuts, each one alone.
   const SliceCaps &lowest() const { return lowest_; }
   /// Tokens that cuts of a sample of the group can reach without caps, not joined.
   int64_t reached(size_t group);

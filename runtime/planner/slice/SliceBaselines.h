@@ -35,10 +35,10 @@ namespace dyna {
 StatusOr<SlicePlan> sliceByPaper(const SliceProblem &problem,
                                  double epsilon = 1e-4);
 
-/// The program of TeraPipe's published code: one cap for all cuts, one fill of the
-/// pipeline, and a knapsack for each cap. Caps closer than 0.01 ms are skipped.
-/// `estimate` is the best sum + (stages - 1) * cap.
-/// O(caps * slices below the caps) for each number of joined samples.
+/// Runs the program of TeraPipe's published code: one cap for all cuts, one
+/// fill of the pipeline, and a knapsack for each cap. Caps closer than 0.01 ms
+/// are skipped. `estimate` is the best sum + (stages - 1) * cap. O(caps *
+/// slices below the caps) for each number of joined samples.
 StatusOr<SlicePlan> sliceByPaperCode(const SliceProblem &problem,
                                      double epsilon = 1e-5);
 

@@ -59,8 +59,8 @@ struct SliceCost {
 /// a longer slice may cost less.
 struct SliceCosts {
   std::function<SliceCost(const SliceShape &)> slice;
-  /// Cost of whole samples with these lengths in one micro-batch. May be empty if
-  /// there are no bundles.
+  /// Returns the cost of whole samples with these lengths in one micro-batch.
+  /// May be empty if there are no bundles.
   std::function<SliceCost(const std::vector<int64_t> &lengths, int mode)>
       bundle;
   /// Number of modes. Every slice and every bundle has a mode of its own, 0 to

@@ -72,11 +72,11 @@ struct JoinedTable {
   int64_t rows() const { return static_cast<int64_t>(offsets.size()) - 1; }
   /// Slices of the table that end with the row.
   int64_t count(int64_t row) const { return offsets[row + 1] - offsets[row]; }
-  /// Place of a slice, by the row with its end.
+  /// Returns the place of a slice, by the row with its end.
   int64_t at(int64_t row, int64_t begin) const {
     return offsets[row] + begin - firsts[row];
   }
-  /// Row that ends a sample of the group.
+  /// Returns the row that ends a sample of the group.
   int64_t lastRow(const LengthGroup &group, size_t number) const {
     return tails[number] > 0 ? tails[number] : group.units;
   }

@@ -67,7 +67,7 @@ public:
   const SwitchTable &switches() const { return orchestration_.switches; }
   const PlannedGraph &home() const { return graphs_[orchestration_.home()]; }
   bool isHome(const PlannedGraph &graph) const { return &graph == &home(); }
-  /// The graph of the longest samples.
+  /// Returns the graph of the longest samples.
   const PlannedGraph &ofLongest() const {
     return graphs_[ranges_.byLength().back()];
   }

@@ -32,7 +32,7 @@ struct SwitchBaseline {
 /// - "gather": every tensor to one rank, in turns, and from there to all.
 const std::vector<SwitchBaseline> &switchBaselines();
 
-/// "algorithm1", in buckets within the options' bounds.
+/// Plans "algorithm1", in buckets within the options' bounds.
 StatusOr<SwitchPlan> planAlgorithm1(const std::vector<SwitchTensor> &tensors,
                                     const SwitchNetwork &network,
                                     const SwitchOptions &options);

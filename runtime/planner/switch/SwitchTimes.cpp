@@ -68,7 +68,7 @@ private:
   const PartOrder &order_;
   std::vector<int> bucketOf_; ///< by part
   std::vector<int> place_;    ///< of each part among those of its rank
-  std::vector<int> placeOf_;  ///< the same by bucket; -1: none
+  std::vector<int> placeOf_;  ///< place by bucket; -1: none
   // State of one rank:
   std::vector<int> parts_;
   std::vector<std::pair<int, int64_t>> freed_; ///< after which place, bytes

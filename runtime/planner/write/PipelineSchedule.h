@@ -45,7 +45,7 @@ struct PipelineMessage {
 
 struct PipelineSchedule {
   StageOrders stages;
-  StageGraph graph;                      ///< what the items run after
+  StageGraph graph;                      ///< predecessors of the items
   std::vector<PipelineMessage> messages; ///< in the order all ranks start them
 };
 

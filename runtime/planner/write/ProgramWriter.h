@@ -22,13 +22,16 @@ public:
   plan::Instruction &add(plan::Instruction::Op op, int layer, int microBatch);
 
   void forward(int microBatch);
-  /// With `last`, no later micro-batch adds to the gradients. Their reductions start as
-  /// soon as they are complete, except reductions among stages.
+  /// Writes the backward of a micro-batch. With `last`, no later micro-batch
+  /// adds to the gradients. Their reductions start as soon as they are
+  /// complete, except reductions among stages.
   void backward(int microBatch, bool last);
   // The parts of backward, for schedules that fill gaps.
-  /// Recomputation of the first layer of backward, which needs no gradient.
+  /// Writes the recomputation of the first layer of backward, which needs no
+  /// gradient.
   void recomputeFirst(int microBatch);
-  /// The rest of backward; with `splitBackward`, without weight gradients.
+  /// Writes the rest of backward; with `splitBackward`, without weight
+  /// gradients.
   void backwardBehindRecompute(int microBatch, bool last);
   void backwardWeights(int microBatch, bool last);
   void evaluate(int microBatch);
@@ -38,9 +41,9 @@ public:
   void finishReductions();
   /// Finishes reductions, computes gradient norms and updates.
   void update();
-  /// With ZeRO, starts to gather the rows that other ranks updated. The first forward
-  /// waits for the rows of each layer just before it uses them. The rows of other
-  /// layers travel meanwhile.
+  /// Starts to gather the rows that other ranks updated, with ZeRO. The first
+  /// forward waits for the rows of each layer just before it uses them. The
+  /// rows of other layers travel meanwhile.
   void startGathers();
   /// Waits for gathers that no forward has waited for.
   void finishGathers();
@@ -58,7 +61,8 @@ private:
   bool isLastOfBundle(int microBatch) const;
   void takeKeys(int layer, int microBatch);
   void clearKeyGradients(int layer, int microBatch);
-  /// Behind the last use of the stores, which is a backward, or an evaluation.
+  /// Frees the stores after their last use, which is a backward, or an
+  /// evaluation.
   void freeKeys(int layer, int microBatch, bool isForward);
   void forOwners(plan::Instruction::Op op, bool sharedOnly);
   bool spansStages(int layer) const;

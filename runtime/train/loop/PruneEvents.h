@@ -65,7 +65,7 @@ private:
   void countForms(RankTeam &ranks);
 
   std::optional<PruneFlag> flag_;
-  int64_t parameters_ = 0, weights_ = 0; ///< those with masks
+  int64_t parameters_ = 0, weights_ = 0; ///< numbers of those with masks
   int accepted_ = 0; ///< of these, parameters that may have a sparse form
   double sparseFrom_ = 0;
   int sparse_ = 0; ///< parameters in sparse form, of the first rank here

@@ -225,8 +225,8 @@ private:
   const std::string name_ = formatText("%016x", drawRun());
   /// Number of the run that is followed; 0: none. Planning threads read it.
   std::atomic<uint64_t> run_{0};
-  int slot_ = 0;      ///< where it was last
-  int runs_ = 0;      ///< that were there when a run was last looked for
+  int slot_ = 0;      ///< its last slot
+  int runs_ = 0;      ///< runs found by the last search
   int64_t seen_ = -1; ///< step of the last mark
   int64_t losses_ = 0;
   Clock::time_point announced_{};

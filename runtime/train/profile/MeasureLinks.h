@@ -32,7 +32,7 @@ int ranksPerNode(const std::vector<uint64_t> &hosts);
 
 struct MeasuredLinks {
   std::optional<cost::Cluster> cluster; ///< empty if there is one rank
-  std::string note; ///< which links were measured, and which were not
+  std::string note;                     ///< names measured and unmeasured links
 };
 
 /// Measures the links. A link that cannot be measured here keeps its value of

@@ -124,7 +124,7 @@ public:
 
   struct Typical {
     CostKey function;
-    Load load; ///< as tables of costs state it (callLoad, sliceLoad)
+    Load load; ///< in the form of tables (callLoad, sliceLoad)
     double seconds;
   };
   /// Returns the typical times by function, then by load.

@@ -63,7 +63,7 @@ private:
   bool isReducing_ = false, isSecondRound_ = false, isDone_ = false;
   std::vector<Scratch::Block> scratch_;
   std::vector<const void *> contributions_; ///< by place in the group
-  Rows result_;                             ///< where their sum goes in `out`
+  Rows result_;                             ///< place of their sum in `out`
   std::vector<Unpack> unpacks_;
 };
 

@@ -108,7 +108,7 @@ public:
   std::vector<Strip> source, target;
   int32_t addedAs = kReplaces;
   int64_t bytes = 0;
-  bool isSend = false; ///< which side came first
+  bool isSend = false; ///< the sender came first
 
 protected:
   int64_t taskCount() const override;

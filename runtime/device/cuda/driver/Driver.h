@@ -34,7 +34,7 @@ struct Driver {
 
   int version = 0;  ///< of the driver's interface
   std::string path; ///< of its library
-  int devices = 0;  ///< that it knows, at least 1
+  int devices = 0;  ///< devices of the driver, at least 1
 
   /// Opens the driver's library, looks up its functions, and initialises it.
   /// Fails with InvalidArgument, in one line, if there is no library, it is too

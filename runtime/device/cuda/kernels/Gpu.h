@@ -102,7 +102,7 @@ DYNA_GPU void fail(const char *) { __trap(); }
 // Shared memory
 //===----------------------------------------------------------------------===//
 
-/// For DYNA_KERNEL.
+/// Returns the shared memory of the block, for DYNA_KERNEL.
 template <typename T> DYNA_GPU T &sharedMemory() {
   extern __shared__ __align__(128) unsigned char bytes[];
   return *reinterpret_cast<T *>(bytes);
@@ -116,7 +116,7 @@ DYNA_GPU void copyAsync(void *shared, const void *global, bool isThere) {
                "l"(global), "r"(isThere ? 16 : 0)
                : "memory");
 }
-/// The thread's copies since the last such call are a group.
+/// Makes the thread's copies since the last such call a group.
 DYNA_GPU void commitCopies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
@@ -130,27 +130,27 @@ template <int groups> DYNA_GPU void awaitCopies() {
 // Numbers
 //===----------------------------------------------------------------------===//
 
-/// 2^x, log2(x), to about the precision of the type (f32: 2 units).
+/// Return 2^x and log2(x), to about the precision of the type (f32: 2 units).
 DYNA_GPU float exp2(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 DYNA_GPU double exp2(double x) { return ::exp2(x); }
-/// The larger one; the number, where the other is none.
+/// Returns the larger value; the number, if the other is NaN.
 DYNA_GPU float largestOf(float a, float b) { return ::fmaxf(a, b); }
 DYNA_GPU float log2(float x) { return ::log2f(x); }
 DYNA_GPU double log2(double x) { return ::log2(x); }
 DYNA_GPU float squareRoot(float x) { return ::sqrtf(x); }
 DYNA_GPU double squareRoot(double x) { return ::sqrt(x); }
 
-/// Two values as bf16, rounded to the nearest, the first in the lower half.
+/// Returns two values as bf16, rounded to nearest, the first in the lower half.
 DYNA_GPU uint32_t packBf16(float low, float high) {
   uint32_t packed;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));
   return packed;
 }
-/// The float whose upper half this is.
+/// Returns the float whose upper half this is.
 DYNA_GPU float widenBf16(uint16_t bits) {
   return __uint_as_float(static_cast<uint32_t>(bits) << 16);
 }

@@ -17,7 +17,7 @@ struct HeadListArguments {
   const int32_t *targets;
   int32_t *used;
   int64_t rows;
-  int64_t announced; ///< how many have a target; -1: not known
+  int64_t announced; ///< rows with a target; -1: not known
   int32_t ignored;   ///< the target of rows without one
   int32_t reserved;
 };

@@ -16,7 +16,7 @@ struct BadRow {
   enum Kind : int64_t { None = 0, Token = 1, Position = 2, Target = 3 };
   int64_t kind;
   int64_t row;   ///< of the micro-batch
-  int64_t value; ///< what it has
+  int64_t value; ///< the refused index
   int64_t rows;  ///< of the table
   /// Of targets instead of row and value: 2^32 row + value modulo 2^32. Several
   /// blocks may find a bad one at once, and a word is that of one of them.

@@ -84,7 +84,7 @@ private:
   struct Case {
     BlasOperation *operation = nullptr;
     BlasLayout *a = nullptr, *b = nullptr, *c = nullptr; ///< of Kernels.h
-    int64_t m = 0, n = 0, k = 0;     ///< that the layouts have
+    int64_t m = 0, n = 0, k = 0;     ///< sizes of the layouts
     std::vector<BlasChoice> choices; ///< the first is taken; none: not done
     bool isTimed = false;
     bool isMeasured = false; ///< timed, or found to be impossible to time

@@ -29,7 +29,7 @@ struct ProductRecord {
 struct ProductRecords {
   std::string device;         ///< its name and capability
   int64_t library = 0;        ///< version
-  int64_t workspaceBytes = 0; ///< that algorithms were allowed
+  int64_t workspaceBytes = 0; ///< allowed to algorithms
   bool tf32 = false;
   std::vector<ProductRecord> products;
 

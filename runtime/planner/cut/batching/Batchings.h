@@ -38,10 +38,10 @@ struct BatchingProblem {
   int64_t maxTokens = 0;
   /// Limit of the tokens of a row, unless one sample has more.
   int64_t rowTokens = 0;
-  /// Amount that a micro-batch holds of the limited resource, for rules that take
-  /// shares of it. If memory is limited, these are bytes, on the stage that is nearest
-  /// to its limit (HeldBytes in StageMemory.h); otherwise tokens. Neither one more
-  /// sample nor a longer one holds less.
+  /// Returns the amount that a micro-batch holds of the limited resource, for
+  /// rules that use shares of it. If memory is limited, these are bytes, on the
+  /// stage that is nearest to its limit (HeldBytes in StageMemory.h). Otherwise
+  /// they are tokens. One more sample, or a longer one, never holds less.
   std::function<int64_t(const Load &)> held;
   int64_t limit = 0; ///< largest amount that a micro-batch holds
   int64_t share = 0; ///< largest amount of two samples or more, as `maxTokens`
@@ -55,7 +55,7 @@ using MicroBatches = std::vector<plan::MicroBatch>;
 
 struct BatchingRule {
   const char *name;    ///< in flags and options
-  const char *summary; ///< what follows the name in a list
+  const char *summary; ///< text after the name in a list
   /// All micro-batches, those of a replica one after another, with a segment for
   /// every sample. Deterministic.
   StatusOr<MicroBatches> (*cut)(const BatchingProblem &);
@@ -72,10 +72,11 @@ struct BatchingRule {
 
 const BatchingRule &ruleOf(Batching batching);
 
-/// All of them, in the order of Batchings.def; the first is the default.
+/// Returns all batchings, in the order of Batchings.def; the first is the
+/// default.
 const std::vector<Batching> &allBatchings();
 
-/// The names of all, in that order.
+/// Returns the names of all batchings, in that order.
 std::vector<std::string> batchingNames();
 
 /// Fails with the names there are.
@@ -95,9 +96,9 @@ int64_t heldWithin(const BatchingProblem &problem, const Load &load);
 /// Seconds, bytes and the objective are those of padded micro-batches.
 StatusOr<MicroBatchPartition> partitionByLength(const BatchingProblem &problem);
 
-/// For rules that deal micro-batches by the seconds they take
-/// (BalanceReplicas.h): puts these samples into segments and replicas.
-/// `pads`: all segments of a micro-batch are as long as its longest.
+/// Assigns micro-batches to replicas by their seconds (BalanceReplicas.h), and
+/// makes segments of their samples. `pads`: all segments of a micro-batch are
+/// as long as its longest.
 MicroBatches dealMicroBatches(const BatchingProblem &problem,
                               const MicroBatchPartition &partition, bool pads);
 

@@ -23,7 +23,7 @@ std::vector<std::vector<int64_t>> fillRows(const std::vector<int64_t> &lengths,
 /// Segments of each row.
 using Rows = std::vector<std::vector<plan::Segment>>;
 
-/// A row for each sample, in their order.
+/// Returns a row for each sample, in their order.
 Rows rowsOfSamples(const BatchingProblem &problem);
 
 /// Deals rows to micro-batches, and these to the replicas in turn. A

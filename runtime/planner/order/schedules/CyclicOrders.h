@@ -19,7 +19,7 @@ namespace dyna {
 StageOrders cyclicOrders(const PipelineProblem &problem,
                          const std::vector<int> &injected);
 
-/// `ScheduleRule::mostKept` of these orders where no memory is limited.
+/// Returns `ScheduleRule::mostKept` of these orders without a memory limit.
 int cyclicMostKept(const StageShape &shape);
 
 } // namespace dyna

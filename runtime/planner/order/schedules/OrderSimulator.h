@@ -65,7 +65,7 @@ public:
   /// Does the same without base, and returns the items.
   double play(const MicroBatchOrder &order, StageOrders &items);
 
-  /// Simulated so far.
+  /// Returns the number of items simulated so far.
   int64_t items() const { return items_; }
 
 private:
@@ -133,7 +133,7 @@ private:
   bool split_;
   StageGraph graph_;
   int firstStage_;              ///< a stage that no other one links to
-  std::vector<double> seconds_; ///< what rows point to
+  std::vector<double> seconds_; ///< targets of pointers in rows
   std::vector<int64_t> bytes_;
   std::vector<Row> rows_;
   std::vector<double> work_; ///< of each stage
@@ -158,7 +158,7 @@ private:
   MicroBatchOrder base_;
   Times ofBase_, ofTrial_;
   std::vector<double> ends_;                 ///< of the first stage's backwards
-  int mostForwards_ = 0, mostBackwards_ = 0; ///< that any stage has begun
+  int mostForwards_ = 0, mostBackwards_ = 0; ///< begun by any stage
   std::vector<Moment> byForward_, byBackward_;
   std::vector<Stage> statesByForward_, statesByBackward_;
   int64_t items_ = 0;

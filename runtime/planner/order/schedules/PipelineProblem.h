@@ -97,12 +97,13 @@ struct PipelineProblem {
   int64_t keptBytes(int stage, int m) const {
     return kept.empty() ? 0 : kept[stage][m];
   }
-  /// From forward to the end of backward, in which what stays for the weight
-  /// gradients comes to be.
+  /// Returns the bytes held from forward to the end of backward, in which the
+  /// values for weight gradients are made.
   int64_t heldBytes(int stage, int m) const {
     return std::max(keptBytes(stage, m), lateBytes(stage, m));
   }
-  /// From then on to the end of the weight gradients, where they run apart.
+  /// Returns the bytes held from then on to the end of the weight gradients, if
+  /// they run separately.
   int64_t lateBytes(int stage, int m) const {
     return weight.empty() || late.empty() ? 0 : late[stage][m];
   }

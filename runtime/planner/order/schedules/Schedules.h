@@ -54,14 +54,15 @@ struct StageShape {
 
 struct ScheduleRule {
   const char *name;    ///< in flags and options
-  const char *summary; ///< what follows the name in a list
+  const char *summary; ///< text after the name in a list
   /// The items of a training step. All stages have the forwards in one order,
   /// and so the backwards, each behind its forward; both keep what follows what.
   /// Fails where the micro-batches cannot be run in the memory there is, for schedules
   /// that look at it.
   StatusOr<StageOrders> (*order)(const PipelineProblem &);
-  /// How many micro-batches have run forward and not yet backward, at most, where
-  /// no memory is limited. Micro-batches that follow each other count as one.
+  /// Returns the largest number of micro-batches that have run forward and not
+  /// yet backward, without a memory limit. Micro-batches that follow each other
+  /// count as one.
   int (*mostKept)(const StageShape &);
   /// True if it reads `inFlight`.
   bool readsInFlight;
@@ -87,13 +88,13 @@ void addWeights(StageOrders &orders);
 
 const ScheduleRule &ruleOf(Schedule schedule);
 
-/// All of them, in the order of Schedules.def.
+/// Returns all schedules, in the order of Schedules.def.
 const std::vector<Schedule> &allSchedules();
 
 /// Returns the schedule of plans with this many stages if none is requested.
 Schedule defaultSchedule(int stages);
 
-/// The names of all, in that order.
+/// Returns the names of all schedules, in that order.
 std::vector<std::string> scheduleNames();
 
 /// Fails with the names there are.

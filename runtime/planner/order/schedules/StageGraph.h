@@ -67,9 +67,10 @@ public:
     const int *first = numbers_.data() + 2 * (stages_ + 1) + stages_;
     return {first, first + sorted_};
   }
-  /// Number of stages on the longest path from a stage to one without links, with both.
+  /// Returns the number of stages on the longest path from a stage to one
+  /// without links, including both.
   int depth(int stage) const { return numbers_[2 * (stages_ + 1) + stage]; }
-  /// Largest depth.
+  /// Returns the largest depth.
   int levels() const;
 
   /// Calls `add` with each predecessor of an item. Allocates nothing.

@@ -39,9 +39,9 @@ public:
   void makeRoom(const Route &route, int64_t bytes, double progress);
   /// Returns the group that has the room.
   size_t current() const { return current_; }
-  /// A hop of it.
+  /// Adds a hop of the group.
   void add(const Hop &hop, SwitchTransfer transfer);
-  /// Once, at the end.
+  /// Returns the plan. Called once, at the end.
   SwitchPlan finish();
 
 private:
@@ -58,7 +58,8 @@ private:
   size_t &room(int level, int rank, Way way);
 
   void take(Group &group, const Route &route, int64_t bytes, int sign) const;
-  /// Which hops are the first that their sender sends there, or their receiver gets.
+  /// Finds the hops that are the first of their sender or of their receiver in
+  /// the group.
   void findFirst(const Group &group, const Route &route);
   bool findFull(const Group &group, const Route &route);
 

@@ -127,7 +127,7 @@ private:
   double busiest(size_t group, int branch, double bytes) const;
   bool tryGroup(size_t index, int branch, int64_t bytes);
   void put(size_t index, int branch, int tensor, const MatrixBox &box);
-  /// First group of a rank in a level that is not nearly full.
+  /// Returns the first group of a rank in a level that is not nearly full.
   size_t &room(int level, int rank, bool isIn);
   std::vector<Bucket> buckets() const;
   Range<Branch::RankUse> ranksOf(int branch) const {

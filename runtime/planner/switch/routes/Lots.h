@@ -60,8 +60,8 @@ struct Lots {
 /// Pieces of one cell, at most.
 constexpr int64_t kMostPieces = 16;
 
-/// Into how many pieces of at least so many bytes a box can be cut, along rows or
-/// else along columns.
+/// Returns the largest number of pieces, each of at least `smallest` bytes,
+/// into which a box can be cut. It is cut along rows, or else along columns.
 int64_t mostPieces(const MatrixBox &box, int64_t elementBytes,
                    int64_t smallest);
 

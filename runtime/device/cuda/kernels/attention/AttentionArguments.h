@@ -104,7 +104,7 @@ template <int width> constexpr bool kJoinsKeyGrads = width <= 64;
 /// short (`hasWarps`).
 template <int rows, bool hasWarps> struct SeenKeys {
   KeyRange ofRow[rows];
-  KeyRange all[kMmaThreads / 32]; ///< that every query of the warp sees
+  KeyRange all[kMmaThreads / 32]; ///< keys that every query of the warp sees
   KeyRange any[kMmaThreads / 32]; ///< from the first one sees to the last
 };
 template <int rows> struct SeenKeys<rows, false> {

@@ -29,7 +29,7 @@ constexpr double kLn2 = 0.6931471805599453;
 template <typename T> struct Operand {
   const T *data; ///< its first row, at the head
   int64_t stride;
-  int32_t rows; ///< that there are; those after them count as zeros
+  int32_t rows; ///< existing rows; later ones count as zeros
 
   DYNA_GPU Operand(const void *all, int64_t stride, int64_t row, int32_t end,
                    int64_t head, int32_t headDim)

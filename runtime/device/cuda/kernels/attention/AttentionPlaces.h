@@ -22,7 +22,7 @@ namespace mma {
 constexpr float kLog2E = 1.4426950408889634f;
 constexpr int32_t kNoEnd = INT32_MAX;
 
-/// The head of one operand.
+/// Returns the head of one operand.
 DYNA_GPU const uint16_t *headOf(const void *all, int64_t stride, int64_t row,
                                 int32_t head, int32_t headDim) {
   return static_cast<const uint16_t *>(all) + row * stride + head * headDim;

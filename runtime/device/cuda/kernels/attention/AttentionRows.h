@@ -21,8 +21,8 @@
 namespace dyna {
 namespace gpu {
 
-/// The segment of a query: the last that begins at or before it, since segments
-/// cover all queries in order.
+/// Returns the segment of a query: the last that begins at or before it,
+/// because segments cover all queries in order.
 DYNA_GPU int64_t segmentOf(const AttentionArguments &args, int64_t row) {
   int64_t low = 0, high = args.count;
   while (high - low > 1) {
@@ -35,7 +35,7 @@ DYNA_GPU int64_t segmentOf(const AttentionArguments &args, int64_t row) {
   return low;
 }
 
-/// How many keys of its segment the query number `index` of it sees.
+/// Returns how many keys of its segment the query number `index` sees.
 DYNA_GPU int64_t seenKeys(const AttentionArguments &args,
                           const dyna_segment &segment, int64_t index) {
   if (!args.causal)
@@ -71,7 +71,8 @@ DYNA_GPU KeyRows keyRowsAt(const AttentionArguments &args, int32_t key) {
           isStored ? store.stride : args.vStride};
 }
 
-/// The keys of a block of `size`, by its number: first those of the micro-batch.
+/// Returns the keys of a block of `size`, by its number. The blocks of the
+/// micro-batch come first.
 template <int size>
 DYNA_GPU KeyRange keysOfBlock(const AttentionArguments &args, int32_t index) {
   const int32_t own = (args.tkv + (size - 1)) / size;
@@ -156,7 +157,7 @@ private:
   const AttentionArguments &args;
   const int32_t endRow;
   int32_t segment;
-  int32_t begin = 0, end = 0; ///< what is left of the run
+  int32_t begin = 0, end = 0; ///< rest of the run
   int32_t runFirst = 0, runEnd = 0;
 };
 

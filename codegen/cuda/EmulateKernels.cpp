@@ -95,7 +95,7 @@ void Emulation::checkAlignment(Operation *op, Value address,
   ImplicitLocOpBuilder code(op->getLoc(), op);
   Value bytes = LLVM::ConstantOp::create(
       code, i32, code.getI32IntegerAttr(static_cast<int32_t>(*alignment)));
-  // `call` replaces an op: one that nobody needs.
+  // `call` replaces an op, so it gets an op without use.
   (void)call(LLVM::UndefOp::create(code, i32), "dyna_emulated_aligned", Type(),
              {address, bytes});
 }

@@ -333,8 +333,9 @@ static constexpr mlir::dyna::KnownAttribute attributes[] = {
      }},
 };
 
-/// The distribute phase copies a layer and writes all of this onto the copy. A
-/// layer with less is nobody's part, and what it says would be read by nobody.
+/// Checks that all attributes of a part are present. The distribute phase
+/// copies a layer and writes all of them onto the copy. In a layer with fewer
+/// of them they have no meaning.
 static LogicalResult verifyIsPart(Operation *op, StringRef name) {
   auto refuse = [&](StringRef what, StringRef missing) {
     return op->emitOpError()

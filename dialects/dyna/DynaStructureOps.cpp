@@ -60,7 +60,8 @@ static void keepNames(OpAsmParser &parser,
   }
 }
 
-/// `%0` and `%arg0` are the printer's own names, not somebody's choice.
+/// Returns true if a name was chosen. `%0` and `%arg0` are the printer's own
+/// names.
 static bool isChosen(StringRef name) {
   if (name.empty() || llvm::isDigit(name.front()))
     return false;

@@ -213,7 +213,8 @@ LogicalResult ManifestBuilder::addLayer(CallOp call) {
   return success();
 }
 
-/// No run would start with one that nobody updates.
+/// Checks that every parameter is used. No run would start with one that no
+/// layer updates.
 LogicalResult ManifestBuilder::checkParametersAreUsed() {
   llvm::DenseSet<int> used;
   for (const plan::Layer &layer : manifest.layers())

@@ -336,9 +336,9 @@ bool CheckpointStore::isWhole(int64_t step) {
   return known->second;
 }
 
-/// Keeps `step` and the newest before it that are ours and whole. Damaged ones
-/// among them stay too, and count for nothing. So do newer ones: they are
-/// damaged, or `open` would have refused, and somebody may mend them.
+/// Keeps `step` and the newest checkpoints before it that are ours and
+/// undamaged. Damaged ones stay too, without being counted. So do newer ones:
+/// they are damaged, or `open` would have refused, and may be repaired.
 void CheckpointStore::removeOld(int64_t step) {
   int64_t kept = 1;
   for (int64_t other : listSteps(directory_)) {

@@ -59,7 +59,7 @@ Status loadShards(const std::string &path, const JsonValue &files,
   return Status::ok();
 }
 
-/// One file of a checkpoint, or of somebody who knows no checkpoints.
+/// Loads one file, of a checkpoint or of another program.
 StatusOr<Checkpoint> loadModelOnly(const std::string &path,
                                    const std::string &file) {
   DYNA_ASSIGN_OR_RETURN(SafetensorsFile model,

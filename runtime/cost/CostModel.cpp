@@ -398,7 +398,7 @@ double CostModel::estimate(const KindAt &at, cost::Direction direction,
   const plan::Manifest &manifest = model_->manifest();
   const plan::LayerKind &kind = compiledKind(manifest, at);
   const cost::Device &device = table_.device();
-  // A tenth of the update: where nobody measures it, it is left out.
+  // Norms cost a tenth of the update; without measurements they are ignored.
   if (direction == cost::GRAD_NORM)
     return 0;
   const bool stores = kind.score_bytes_per_pair() > 0 && table_.scores();

@@ -450,7 +450,7 @@ private:
   };
   std::vector<Channels> channels_; ///< by edge
   int mostReceivers_ = 1;          ///< of one stage in one direction
-  // Numbers of transfers, `none` for those that nobody has come to.
+  // Numbers of transfers; `none` for those that no program has reached.
   std::vector<int> messages_; ///< [micro-batch][crossing edge][gradient][shard]
   std::vector<std::vector<int>> meetings_; ///< [replica * stages + stage]
   std::vector<int> normMeetings_;

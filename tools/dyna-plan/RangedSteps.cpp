@@ -34,8 +34,8 @@ struct Setting {
 /// Strategies with the lengths that each has, and what plans their steps.
 class RangedSteps {
 public:
-  /// As a run with --ranges makes it, whose --rank-memory is what a device has.
-  /// What that does not hold is planned all the same, to be told how much.
+  /// Makes steps as a run with --ranges does, with a device's memory as
+  /// --rank-memory. Plans that do not fit are made too, to report their need.
   static StatusOr<std::unique_ptr<RangedSteps>>
   create(const Setting &setting, const std::vector<Strategy> &strategies,
          LengthRanges ranges, PlanRequest request);

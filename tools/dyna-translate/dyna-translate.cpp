@@ -60,7 +60,7 @@ static void showExcerpt(llvm::MemoryBufferRef text, unsigned line,
                << std::string(left.size(), ' ') << "^\n";
 }
 
-/// Diagnostics at a place of `text`; others are left to whoever is next.
+/// Prints a diagnostic at a place of `text`; leaves others to the next handler.
 static LogicalResult sayWithExcerpt(Diagnostic &diagnostic,
                                     llvm::MemoryBufferRef text) {
   auto place = dyn_cast<FileLineColLoc>(diagnostic.getLocation());

@@ -26,9 +26,10 @@ static size_t skipString(StringRef text, size_t at) {
 
 namespace {
 
-/// How deep and how long aliases are: `#a1 = [#a0]` is one bracket around what
-/// `#a0` is, and whoever prints `#a1` opens all of them. A definition ends where
-/// the next one or an op begins; at the latest where what it defines is used.
+/// Computes the depth and length of aliases: `#a1 = [#a0]` is one bracket
+/// around `#a0`, and printing `#a1` expands all of them. A definition ends
+/// where the next one or an op begins, and at the latest where its value is
+/// used.
 class Aliases {
 public:
   explicit Aliases(StringRef text) : text(text) {}

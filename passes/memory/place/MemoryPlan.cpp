@@ -345,7 +345,7 @@ static bool isTaken(ArrayRef<Joint> joints, const Joint &joint) {
   });
 }
 
-/// Parts of products that nobody has given a place yet.
+/// Finds parts of products without a place, which can be side by side.
 void FunctionPlanner::findJoints() {
   for (const ProductRun &run : findAdjacentRuns(function)) {
     Joint joint;

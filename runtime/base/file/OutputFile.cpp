@@ -146,7 +146,8 @@ static std::string folderOf(const std::string &path) {
   return slash == std::string::npos ? "." : path.substr(0, slash + 1);
 }
 
-/// Names beside `path` that nobody else uses while this process lives.
+/// Returns a name beside `path` that no other process uses while this process
+/// lives.
 static std::string temporaryName(const std::string &path, int attempt) {
   return path + ".tmp-" + std::to_string(::getpid()) + "-" +
          std::to_string(attempt);

@@ -44,8 +44,8 @@ private:
   size_t capacity_, length_ = 0;
 };
 
-/// Writes `value` by `conversion`, a whole one as in the format; false if it is
-/// longer than anybody writes one.
+/// Writes `value` by `conversion`, a complete one as in the format. Returns
+/// false if it is too long to be sensible.
 bool put(Writer &writer, std::string_view conversion,
          const TextArgument &value) {
   char format[32];

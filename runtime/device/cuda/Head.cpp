@@ -2,9 +2,9 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Gives the device work of sizes that the call says. Which rows have a target the
-// call says, too, or it is found there (kernels/Head.cu). Where their number is
-// not known, all rows are taken, those without a target as zeros: nobody waits.
+// Gives the device the work of a call. The call contains the rows that have a
+// target, or kernels find them (kernels/Head.cu). If their number is unknown,
+// all rows are processed, those without a target as zeros. So no call waits.
 //
 //===----------------------------------------------------------------------===//
 

@@ -75,8 +75,8 @@ int64_t roundUp(int64_t size, int64_t unit) {
   return (size + unit - 1) / unit * unit;
 }
 
-/// Cuts C both ways where its slices then read fewer rows of A and columns of B
-/// altogether, and none gets narrower than 128.
+/// Cuts C in both dimensions if slices then read fewer rows of A and columns of
+/// B. None gets narrower than 128.
 void makeSquare(Grid &grid, int64_t count) {
   int64_t least =
       grid.m * grid.across() + grid.n * (grid.count() / grid.across());

@@ -56,7 +56,7 @@ std::vector<SwitchTensor> gradientTensors(const ExecutableGraph &from,
                                           const ExecutableGraph &home) {
   const Model &model = home.model();
   std::vector<SwitchTensor> tensors;
-  // Backward comes to the last layer first.
+  // Backward reaches the last layer first.
   std::vector<int> order = parametersByFirstUse(model);
   std::reverse(order.begin(), order.end());
   for (int p : order) {

@@ -227,8 +227,8 @@ void Rendezvous::pass(const Start &start) {
 }
 
 bool Rendezvous::advance(int rank, int instruction) {
-  // Each but the first is what the one before it waits for: that a rank comes to
-  // an entry.
+  // Each goal after the first is one that the previous goal waits for: a rank
+  // must arrive at an entry.
   struct Goal {
     int rank, instruction, wire, entry;
   };

@@ -44,14 +44,7 @@ enum class SampleOrder {
 ///
 /// The distance of two samples is the sum of the differences of their lengths.
 /// It is the padding that one sample adds to the other. (The paper names no
-/// distance, and leaves the way to a solver.)
-///
-/// This is a heuristic. It starts from the order by length and from one along a
-/// space-filling curve. Both are improved by reversing and moving pieces within
-/// a window of positions, until nothing helps or a number of rounds has passed.
-/// The better one is returned, so the result is never worse than the order by
-/// length. O(n log n) to sort, O(n) with a constant of some 10^4 to improve. If
-/// all samples have the same decoder length, sorting alone is the optimum.
+/// distance, and leaves the order to a solver.)
 std::vector<int64_t> orderSamples(const std::vector<SampleLength> &lengths,
                                   SampleOrder order);
 

@@ -26,8 +26,8 @@ struct SlicedCandidate {
   size_t number = 0; ///< in the order of the candidates
 };
 
-/// Returns the ways in which a cut into slices is planned. Slices have one schedule
-/// each: one that adapts looks at simple orders itself.
+/// Returns the choices with which a cut into slices is planned. Slices have one
+/// schedule each: an adaptive schedule tries simple orders itself.
 std::vector<PlanChoice> choicesOf(const PlanOptions &options,
                                   const SlicedCut &cut, int layers) {
   std::vector<PlanChoice> choices = {options};

@@ -169,9 +169,9 @@ public:
           DYNA_RETURN_IF_ERROR(takeLargest(count, options, true, 1, alone));
       if (upTo == 0)
         continue;
-      // Where sends and inputs lie until a slower stage comes to them, there are
-      // more of these the less even stages are. What costs leave out (other work
-      // beside this, micro-batches of other sizes) makes them uneven too.
+      // Sends and inputs wait for slower stages, so there are more of them if
+      // stages are less even. Factors that costs ignore (other work on the
+      // machine, micro-batches of other sizes) make stages uneven too.
       for (std::optional<double> slowdown :
            {std::optional<double>(), {0.25}, {4.0}})
         if (!onlyFullest)

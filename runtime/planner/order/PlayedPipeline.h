@@ -2,9 +2,9 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A replica of a plan as schedules see pipelines: what its stages take for every
-// micro-batch, and which items they ran when. So lower bounds and safety stocks
-// of a plan are those of the plan, whoever made it and whatever it was asked for.
+// Reads the pipeline of a replica from a simulated plan: the seconds of its
+// stages for every micro-batch, and the order of its items. So lower bounds and
+// safety stocks are computed for any plan, whatever its origin.
 //
 //===----------------------------------------------------------------------===//
 

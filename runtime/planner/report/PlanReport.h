@@ -64,7 +64,8 @@ struct PlanReport {
   int64_t pipelines = 0;        ///< replicas with work, of all steps
   int64_t otherSchedules = 0;   ///< steps with another schedule (`fallback`)
   std::set<std::string> others; ///< the names of these
-  /// Of planning and proof, all steps and the longest; 0 where nobody measured.
+  /// Seconds to plan and verify: of all steps, and of the longest; 0 if not
+  /// measured.
   double planSeconds = 0, longestPlanSeconds = 0;
   std::vector<int64_t> rankBytes; ///< peak of each rank, as of its stage
   /// Samples that are sliced, of the first step that slices.

@@ -12,8 +12,8 @@
 
 namespace dyna {
 
-/// One way to plan the micro-batches of a step: options, some of which may be replaced,
-/// and what the planner has chosen within them.
+/// Choices for the plan of a step: options, some of which may be replaced, and
+/// the planner's choices within them.
 struct PlanChoice : PlanOptions {
   PlanChoice() = default;
   PlanChoice(PlanOptions options) : PlanOptions(std::move(options)) {}

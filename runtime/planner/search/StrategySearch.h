@@ -69,11 +69,12 @@ public:
                               const PhaseLengths &lengths,
                               int64_t longest) const = 0;
   virtual double updateSeconds(int home) const = 0;
-  /// Between two different ones, but for First, where both may be home: other
-  /// ranks' rows (ZeRO).
+  /// Returns the seconds of a switch between two different candidates. With
+  /// First both may be home: the switch then brings other ranks' rows (ZeRO).
   virtual double switchSeconds(SwitchKind kind, int from, int to) const = 0;
-  /// Candidates of one family stand for one strategy that is numbered in other
-  /// ways: at most one of them is used.
+  /// Returns the family of a candidate. Candidates of one family are one
+  /// strategy with different numberings of ranks, and at most one of them is
+  /// used.
   virtual int family(int candidate) const { return candidate; }
 };
 

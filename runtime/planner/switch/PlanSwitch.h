@@ -28,10 +28,11 @@
 
 namespace dyna {
 
-/// `tensors` in the order in which they are needed. The plan passes
-/// `checkSwitch` for `network.ranks`. The same tensors, network and options give
-/// the same plan. Fails where nobody has what is needed, or a tensor lies on
-/// ranks that the network does not have. Complexity: that of the three steps.
+/// Plans a switch of `tensors`, which are in the order in which they are
+/// needed. The plan passes `checkSwitch` for `network.ranks`. Equal tensors,
+/// networks and options give equal plans. Fails if no rank has a needed
+/// element, or if a tensor is on ranks that the network does not have. Costs as
+/// much as the three steps together.
 StatusOr<SwitchPlan> planSwitch(const std::vector<SwitchTensor> &tensors,
                                 const SwitchNetwork &network,
                                 const SwitchOptions &options = {});

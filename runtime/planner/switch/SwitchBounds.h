@@ -37,8 +37,9 @@ struct SwitchBounds {
   }
 };
 
-/// Fails where nobody has what is needed. As findLots, and O(lots) for each
-/// set of nodes that has one and each part of a node.
+/// Computes the bounds of a switch. Fails if no rank has a needed element.
+/// Costs as much as findLots, and O(lots) for each set of nodes that has one
+/// and each part of a node.
 StatusOr<SwitchBounds> boundsOf(const std::vector<SwitchTensor> &tensors,
                                 const SwitchNetwork &network);
 

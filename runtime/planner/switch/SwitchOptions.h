@@ -22,8 +22,8 @@ struct SwitchOptions {
   int64_t bytesUnderWay = kBytesUnderWay;
   /// Bytes below which a box is not cut for the sake of balance.
   int64_t smallestPiece = int64_t{256} << 10;
-  /// Times that all ways are sought anew, at most. The search ends earlier if they get
-  /// no better.
+  /// Largest number of sweeps that search all routes again. The search ends
+  /// earlier if they no longer improve.
   int sweeps = 16;
 };
 

@@ -2,11 +2,11 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A program is made in two steps: first the order in which a rank computes, then
-// the exchanges in between (DynaPipe, sections 5 and 6). The result of the first
-// step can be read from any plan. Loads and calls of layer functions give the items
-// of every stage and the modes of its layers. So communication can be ordered again
-// for any plan, whoever made it.
+// A program is made in two steps: first the order in which a rank computes,
+// then the exchanges in between (DynaPipe, sections 5 and 6). The result of the
+// first step can be read from any plan. Loads and calls of layer functions give
+// the items of every stage and the modes of its layers. So communication can be
+// ordered again for any plan, whatever its origin.
 //
 //===----------------------------------------------------------------------===//
 

@@ -217,9 +217,9 @@ private:
   Status placeBucket(const Bucket &bucket, bool ofGradients) {
     for (const Part &part : bucket.parts)
       DYNA_RETURN_IF_ERROR(advance(part.rank, part.ready));
-    // An instruction may start several things, reductions of several groups: no
-    // start stands between them. Who comes to the end of his brings others into
-    // theirs.
+    // An instruction may start several exchanges, such as reductions of several
+    // groups. No start is placed between them. A rank that reaches the end of
+    // its instruction lets others into theirs.
     for (bool isInside = true; isInside;) {
       isInside = false;
       for (const Part &part : bucket.parts)

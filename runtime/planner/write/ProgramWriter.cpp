@@ -30,8 +30,8 @@ static std::vector<int> layersOf(const std::vector<int> &parameters,
   return layers;
 }
 
-/// Returns true if every stage that starts whole layers comes to the parameters of
-/// several stages in the order of their numbers.
+/// Returns true if every stage that starts whole layers reaches the parameters
+/// of several stages in the order of their numbers.
 static bool areInOrderByLayers(const ExecutableGraph &graph,
                                const std::vector<int> &spanning) {
   for (int stage = 0; stage < graph.stages(); ++stage) {

@@ -62,8 +62,8 @@ public:
   }
 
   StatusOr<std::optional<std::string>> find(const std::string &key) override {
-    // Its size first: hiredis takes three times the bytes of a value before
-    // anybody can look at it.
+    // Asks for the size first: hiredis allocates three times the bytes of a
+    // value before the caller sees it.
     DYNA_ASSIGN_OR_RETURN(Reply size, request({"STRLEN", key}));
     if (size->type != REDIS_REPLY_INTEGER || size->integer <= 0)
       return std::optional<std::string>();

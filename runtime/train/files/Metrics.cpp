@@ -126,7 +126,7 @@ void MetricsFile::setFile(int descriptor) {
   std::setvbuf(file_.get(), nullptr, _IONBF, 0);
 }
 
-/// Goes on under the file's name if somebody has taken the file away.
+/// Continues under the file's name if the file was moved or removed.
 Status MetricsFile::followName() {
   if (!isFile_ || isAt(::fileno(file_.get()), path_))
     return Status::ok();

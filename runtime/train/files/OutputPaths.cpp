@@ -101,8 +101,9 @@ struct Input {
   std::string what, path;
 };
 
-/// Checkpoints that are folders are not looked into: nothing is written there.
-/// A model that somebody else saved is no checkpoint.
+/// Returns the input files. Folders with checkpoints are not searched, because
+/// nothing is written there. A model that another program saved is no
+/// checkpoint.
 std::vector<Input> inputsOf(const TrainOptions &options) {
   std::vector<Input> inputs = {{"this program", "/proc/self/exe"},
                                {"read by --load", options.load},

@@ -45,7 +45,7 @@ Status checkPlansBehind(const std::string &folder, int64_t steps) {
       continue;
     first = count++ == 0 ? step : std::min(first, step);
   }
-  // A folder that is not there has none; whoever writes says what else is wrong.
+  // A missing folder has none; the writer reports other errors.
   if (count == 0)
     return Status::ok();
   return Status::invalidArgument(formatText(

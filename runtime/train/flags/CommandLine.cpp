@@ -47,7 +47,7 @@ Status setReal(const Flag &flag, const std::string &value,
                TrainOptions &options) {
   double parsed = 0;
   const char *const end = value.data() + value.size();
-  // Decimal digits alone: nobody means 0x10.
+  // Accepts decimal digits alone, not 0x10.
   const auto [last, error] = std::from_chars(value.data(), end, parsed);
   if (error != std::errc() || last != end || !std::isfinite(parsed) ||
       parsed < flag.low || parsed > flag.high)

@@ -390,8 +390,8 @@ Status resumeRun(const dyna_program &program, Model &model,
 
 } // namespace
 
-/// The last resort: for what is thrown where nobody can catch it, as in a
-/// kernel that compiled code called. Takes no memory.
+/// Ends the process after an exception that cannot be caught, as in a kernel
+/// that compiled code called. Allocates no memory.
 [[noreturn]] static void onTerminate() {
   const char *what = "unexpected failure";
   int code = 1;

@@ -28,7 +28,8 @@ int64_t arenaFor(int64_t persistentBytes, int64_t regionBytes) {
   return bytesToReplace(persistentBytes, regionBytes, /*transit=*/0);
 }
 
-/// Arenas of the ranks of a run. They grow for graphs, and for the ways between graphs.
+/// Arenas of the ranks of a run. They grow for graphs, and for the switches
+/// between graphs.
 class ArenaSizes {
 public:
   /// `limit`: bytes that a rank may take; -1: not limited.

@@ -75,7 +75,7 @@ private:
     return false;
   }
 
-  /// The mark of a slot; nothing if nobody has it.
+  /// Returns the mark of a slot; nothing if the slot is free.
   StatusOr<std::optional<PlanMark>> markOf(int slot) {
     const std::string key = slotKey(prefix_, slot);
     DYNA_ASSIGN_OR_RETURN(auto text, store_.find(key));

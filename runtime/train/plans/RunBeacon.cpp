@@ -25,7 +25,8 @@ Status RunBeacon::sayAfterLoss() {
   return isSaid_ && losses_ != store_.losses() ? put() : Status::ok();
 }
 
-/// Into the slot that this run has; else into the next one that nobody has.
+/// Puts the mark into the slot that this run has, or else into the next free
+/// one.
 Status RunBeacon::put() {
   losses_ = store_.losses();
   const std::string text = mark_.toJson();

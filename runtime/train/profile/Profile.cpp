@@ -378,8 +378,9 @@ StatusOr<bool> Profiler::run() {
   DYNA_ASSIGN_OR_RETURN(
       profiled_.passes,
       runProfile(shapes, 0, 1, [&] { return isOver(firstShare); }, run));
-  // No larger ones than the grid came to: beyond it nobody has measured. Then
-  // both in turn, so that the machine is the same for both.
+  // Uses no larger shapes than the grid reached: beyond it nothing was
+  // measured. Then both alternate, so that the machine is in the same state for
+  // both.
   const bool isWhole = profiled_.passes.passes > 0;
   const int64_t reached =
       isWhole ? most : shapes[profiled_.passes.reached - 1].tokens();

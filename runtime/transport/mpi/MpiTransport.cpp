@@ -68,7 +68,7 @@ public:
     if (!failure().isOk())
       wire_->sayPresent();
     if (!wire_->sayGoodbye(until)) {
-      // Nobody comes to say it after this.
+      // This is the last chance to report it.
       const std::string cause =
           failure().isOk() ? "" : failure().message() + "; ";
       fprintf(
@@ -113,8 +113,8 @@ protected:
     return Status::ok();
   }
   void idle(Clock::time_point began, Deadline) override {
-    // Others may need the core; when nothing has come or gone for a while nobody
-    // is in a hurry.
+    // Other processes may need the core. Without any transfer for a while,
+    // latency does not matter.
     const auto now = Clock::now();
     if (std::exchange(moves_, wire_->moves) != wire_->moves)
       moved_ = now;

@@ -61,7 +61,8 @@ void Exchange::open() {
   tasks_ = taskCount();
   unfinished_.store(tasks_, std::memory_order_relaxed);
   isOpen_.store(true, std::memory_order_release);
-  // Little work is done by whoever opens, before it wakes the others.
+  // The rank that opens the exchange does a small amount of work itself, before
+  // it wakes the others.
   if (tasks_ > 0 && totalBytes() <= kTaskBytes)
     advance();
   else

@@ -2,7 +2,8 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Cudnn::open fails here, so that nobody has a library to call any of this with.
+// Replaces CudnnPlan.cpp without NVIDIA's frontend. Cudnn::open fails here, so
+// no other function is ever called.
 //
 //===----------------------------------------------------------------------===//
 

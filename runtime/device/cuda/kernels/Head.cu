@@ -331,7 +331,7 @@ DYNA_GPU void computeLoss(const HeadLossArguments &args,
     mine.add(values, count);
   });
   const T atTarget = widen(logits[column]);
-  // Behind the barrier in it, nobody needs the logits of others any more.
+  // After the barrier inside, no thread needs the logits of others any more.
   const Softmax<T> all = join(mine, shared);
   if (threadIndex() == 0)
     args.losses[i] = log2(all.sum) * kLn2 + (static_cast<double>(all.most) -

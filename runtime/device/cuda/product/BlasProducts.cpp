@@ -81,8 +81,8 @@ int64_t cuda::blasWorkspaceBytes(int capability) {
 }
 
 bool cuda::hasFastEpilogues(int capability) {
-  // Known of 9.0, where they are, and of 12.0, where they are not; others are as
-  // 9.0 until somebody measures.
+  // Epilogues are fast on 9.0 and slow on 12.0, as measured. Other devices
+  // count as 9.0 until they are measured.
   return capability / 10 != 12;
 }
 

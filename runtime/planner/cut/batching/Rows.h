@@ -2,8 +2,9 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The ways of other programs: a micro-batch is a matrix of tokens, so many rows
-// of one length, and all micro-batches have as many rows.
+// Makes micro-batches as other programs do: a micro-batch is a matrix of
+// tokens. All rows have one length, and all micro-batches have equally many
+// rows.
 //
 //===----------------------------------------------------------------------===//
 

@@ -71,7 +71,7 @@ Branch branchOf(const Lot &lot, const Route &hops,
       if (level > 0)
         step.source =
             isAll && needs(hop.from) ? SwitchPlace::New : SwitchPlace::Passing;
-      // Once: whoever is last has it.
+      // With Once, the last receiver keeps it.
       if (isAll ? !needs(hop.to) : branch.steps.size() + 1 < hops.size())
         step.target = SwitchPlace::Passing;
       branch.steps.push_back(step);

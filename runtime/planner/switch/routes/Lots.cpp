@@ -159,9 +159,9 @@ public:
       fields_.push_back(kinds_.add(std::move(field)));
   }
 
-  /// Joins neighbouring fields of one kind, which so lie in the same boxes:
-  /// along rows, then rows of them. `lotOf` says the lot of a kind, or -1 for
-  /// what nobody needs.
+  /// Joins neighbouring fields of one kind, which are in the same boxes: along
+  /// rows, then rows of them. `lotOf` has the lot of a kind, or -1 if no rank
+  /// needs it.
   std::vector<Cell> cells(const std::vector<int> &lotOf) const {
     std::vector<Cell> cells;
     // By column: the cell that ends there in the row above.

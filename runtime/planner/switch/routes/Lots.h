@@ -65,9 +65,9 @@ constexpr int64_t kMostPieces = 16;
 int64_t mostPieces(const MatrixBox &box, int64_t elementBytes,
                    int64_t smallest);
 
-/// `smallestPiece` is in bytes. Fails with the first box that nobody has. Cells
-/// that nobody needs are left out. O(boxes + cells of a class times the boxes
-/// around each).
+/// Finds the lots of tensors. `smallestPiece` is in bytes. Fails with the first
+/// box that no rank has. Omits cells that no rank needs. O(boxes + cells of a
+/// class times the boxes around each).
 StatusOr<Lots> findLots(const std::vector<SwitchTensor> &tensors,
                         int64_t smallestPiece = 1);
 

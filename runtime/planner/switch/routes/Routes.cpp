@@ -169,7 +169,8 @@ private:
     return exit;
   }
 
-  /// The node whose exit is cheapest, apart from one; -1: nobody else has it.
+  /// Returns the node with the cheapest exit, except one; -1 if no other node
+  /// has the data.
   int cheapestExit(int except) {
     int best = -1;
     double least = kNever;

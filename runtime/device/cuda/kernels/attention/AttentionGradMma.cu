@@ -181,7 +181,8 @@ public:
 private:
   DYNA_GPU int32_t end() const { return bounds[kMmaThreads]; }
 
-  /// Every warp looks at all of the tile, and comes to the same end.
+  /// Finds the visible range of the tile. Every warp reads the whole tile, and
+  /// finds the same end.
   DYNA_GPU void look() {
     const int32_t first = place.first + place.warpRow;
     const int32_t last = least(first + Place<rows>::warpRows, place.end);
@@ -310,7 +311,7 @@ DYNA_GPU void keyGrad(const AttentionArguments &args,
   constexpr int rows = kKeyRows<width>, m = Place<rows>::tiles;
   constexpr int queries = kKeyGradQueries<width>, stages = kGradStages<width>;
   const Place<rows> place = keyPlace<rows>(args);
-  // Rows of the store that nobody sees are not even read.
+  // Rows of the store that no query sees are not read.
   if (place.first >= args.tkv &&
       !areSeen<kMmaThreads>(args, place.first, place.end, shared.bounds))
     return;

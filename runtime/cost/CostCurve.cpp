@@ -40,8 +40,8 @@ struct Equations {
     squares += value * value;
   }
 
-  /// The solution with only the columns of `subset`; false where these do not
-  /// determine one.
+  /// Solves with only the columns of `subset`. Returns false if these do not
+  /// determine a solution.
   bool solve(unsigned subset, Row &solution) const;
   double error(const Row &x) const {
     double sum = squares - 2 * dot(right, x);

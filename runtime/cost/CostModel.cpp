@@ -117,8 +117,9 @@ double weightFlops(const plan::LayerKind &kind, const KindAt &at,
              static_cast<double>(dyna_part_size(load.queries, at.tp, 0));
 }
 
-/// Forward computes the loss together with its gradients: three products, or two if
-/// the table is frozen. Tokens that are dealt are as many as the first rank has.
+/// Returns the flops of a call. Forward computes the loss together with its
+/// gradients: three products, or two if the table is frozen. Split tokens are
+/// counted as on the first rank.
 double flopsOf(const plan::LayerKind &kind, const KindAt &at,
                const Model &model, cost::Direction direction,
                const Load &load) {

@@ -105,7 +105,7 @@ Status checkScores(const cost::StoredScores &scores) {
   return Status::ok();
 }
 
-/// "4x8": nodes and devices of each.
+/// Parses "4x8": nodes, and devices of each.
 bool parseNodes(const std::string &text, cost::Cluster &cluster) {
   int nodes = 0, devices = 0, end = 0;
   if (std::sscanf(text.c_str(), "%6dx%6d%n", &nodes, &devices, &end) != 2 ||
@@ -196,8 +196,8 @@ bool isFarMore(double seconds, double others) {
          mostOff * std::max(others, leastSeconds);
 }
 
-/// The number of a point that the curve is far off, or -1. The curve meets points with
-/// context, whatever they say.
+/// Returns the number of a point that the curve misses by far, or -1. The curve
+/// meets points with context in any case.
 int farOff(const CostCurve &curve, const std::vector<MeasuredPoint> &points) {
   for (size_t i = 0; i < points.size(); ++i) {
     if (points[i].load.context > 0)

@@ -18,7 +18,7 @@ std::string textOf(const cost::Link &link) {
                     link.latency_seconds(), link.bytes_per_second());
 }
 
-/// A name in quotes, whatever is in it.
+/// Quotes a name with any contents.
 std::string quoted(const std::string &name) {
   std::string text;
   cost::Entry entry;

@@ -82,7 +82,7 @@ private:
     return true;
   }
 
-  /// Letters, digits and underscores; empty if there are none.
+  /// Takes letters, digits and underscores; empty if there are none.
   std::string takeWord() {
     skipBlanks();
     size_t start = at_;

@@ -9,7 +9,8 @@
 namespace dyna {
 namespace {
 
-/// The indices of dimension `d` at which a part of `box` begins, and its end.
+/// Returns the indices of dimension `d` at which a part of `box` begins, and
+/// its end.
 std::vector<int64_t> cutsOf(const Box &box, const std::vector<RankBox> &parts,
                             size_t d) {
   std::vector<int64_t> cuts = {box.begin[d], box.begin[d] + box.size[d]};

@@ -143,7 +143,7 @@ bool isChain(const std::set<int64_t> &cuts) {
   return true;
 }
 
-/// `own` and what goes with it of `other`.
+/// Joins `own` with the cuts of `other` that nest with it.
 std::set<int64_t> joinCuts(std::set<int64_t> own,
                            const std::set<int64_t> &other) {
   for (int64_t cut : other) {
@@ -162,7 +162,8 @@ int ReshardSearch::internAtom(const AxisPart &atom) {
   return int(found - atoms_.begin());
 }
 
-/// `layout`, canonical, in atoms that are parts of `other` where possible.
+/// Expresses `layout`, canonical, in atoms that are parts of `other` where
+/// possible.
 State ReshardSearch::atomize(const Layout &layout, const Layout &other) {
   auto split = [&](const AxisParts &parts) {
     Atoms atoms;
@@ -217,7 +218,8 @@ bool ReshardSearch::refines(int dim, const Atoms &outer,
   return splitRefines(shape_[dim], sizeOf(outer), sizeOf(inner));
 }
 
-/// Replicated over the atom, so that a slice may use it.
+/// Returns true if the layout is replicated over the atom, so that a slice may
+/// use it.
 bool ReshardSearch::isFree(const State &state, int atom) const {
   auto clashes = [&](int other) {
     return other == atom || !areIndependent(atoms_[other], atoms_[atom]);
@@ -284,8 +286,9 @@ void ReshardSearch::tryMove(const State &state, const Move &move) {
   open_.push({cost, &entry->first});
 }
 
-/// Every ordered choice of partial atoms can be scattered over a dimension, in
-/// that order; for an all_reduce the order is of no interest.
+/// Expands reductions. Every ordered choice of partial atoms can be scattered
+/// over a dimension, in that order; for an all_reduce the order does not
+/// matter.
 void ReshardSearch::expandReductions(const State &state, Atoms &chosen) {
   if (!chosen.empty()) {
     if (std::is_sorted(chosen.begin(), chosen.end()))
@@ -341,7 +344,8 @@ void ReshardSearch::expand(const State &state) {
 // Search
 //===----------------------------------------------------------------------===//
 
-/// Dijkstra; false if the moves ran out first.
+/// Runs Dijkstra's algorithm. Returns false if the limit of moves was reached
+/// first.
 bool ReshardSearch::search() {
   auto start = nodes_.try_emplace(start_, Node{{0, 0}, nullptr, {}}).first;
   open_.push({{0, 0}, &start->first});
@@ -368,8 +372,8 @@ std::vector<Move> ReshardSearch::foundMoves() const {
   return moves;
 }
 
-/// The plan that always works: whole lists are one group each, so nothing
-/// depends on whether parts nest.
+/// Returns the plan that always works: whole lists are one group each, so
+/// nothing depends on the nesting of parts.
 std::vector<Move> ReshardSearch::gatherAndCut() const {
   std::vector<Move> moves;
   if (!reducible_.empty())

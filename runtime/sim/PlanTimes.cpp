@@ -307,7 +307,7 @@ private:
   // Transfers
   //===--------------------------------------------------------------------===//
 
-  /// The rank has started the transfer, now.
+  /// Records that the rank has started the transfer now.
   void come(int rank, int t, double seconds) {
     const PlannedTransfer &transfer = work_.transfers()[t];
     State &state = states_[t];
@@ -318,7 +318,8 @@ private:
     meet(t, ranks_[rank].now);
   }
 
-  /// One of those that it waits for has come; the last of all makes it begin.
+  /// Records that one participant has arrived; the last one makes the transfer
+  /// begin.
   void meet(int t, double time) {
     State &state = states_[t];
     state.ready = std::max(state.ready, time);
@@ -342,8 +343,8 @@ private:
     end(t, state.ready + transfer.seconds);
   }
 
-  /// By a rank of the host: one that is in a wait and moves nothing else, or the
-  /// one that made it possible.
+  /// Lets a host rank carry out a transfer: one that waits and moves nothing
+  /// else, or the one that made it possible.
   void carryOut(int t) {
     const PlannedTransfer &transfer = work_.transfers()[t];
     int by = nothing;
@@ -357,8 +358,8 @@ private:
     return ranks_[rank].waitsFor != nothing && ranks_[rank].now <= time;
   }
 
-  /// The rank, or if there is none the opener, moves bytes from `time` on. Returns
-  /// the end.
+  /// Lets the rank, or the opener if there is none, move bytes from `time` on.
+  /// Returns the end.
   double move(int by, double time, double seconds) {
     if (by == nothing)
       by = opener_;

@@ -216,7 +216,7 @@ private:
     return all > 0 ? updated / all : 0;
   }
 
-  /// `nth` of the meetings of those ranks.
+  /// Adds the `nth` meeting of those ranks.
   void meet(int nth, std::vector<int> &meetings, PlannedTransfer::Kind kind,
             double seconds) {
     if (nth == static_cast<int>(meetings.size())) {
@@ -294,8 +294,8 @@ private:
     }
   }
 
-  /// A rank has a line for each direction and each stage that it sends to. Lines of
-  /// groups follow.
+  /// Returns the number of lines of messages. A rank has a line for each
+  /// direction and each stage that it sends to. Lines of groups follow.
   int messageLines() const { return 2 * mostReceivers_ * plan_.rankCount(); }
 
   void addMessage(const Instruction &i, const ExchangeOp &op) {
@@ -391,7 +391,8 @@ private:
     }
   }
 
-  /// The number of the transfer that all ranks of the group take part in.
+  /// Returns the number of the transfer that all ranks of the group take part
+  /// in.
   int &knownTransfer(const Instruction &i, bool gathers, const Share &share) {
     // Stages come to what they share by layers of their own.
     const bool spans = graph_.holderGroups()[share.group].parameter >= 0;

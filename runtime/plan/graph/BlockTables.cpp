@@ -17,7 +17,8 @@ namespace {
 // Words of BlockKinds.def
 //===----------------------------------------------------------------------===//
 
-/// The block of an output is that of the layer which takes it.
+/// Returns the layer of a block. The block of an output belongs to the layer
+/// that reads it.
 int layerOf(const BlockContext &at, bool ofConsumer) {
   const int layer = at.view.layerOf(at.i);
   if (!ofConsumer)

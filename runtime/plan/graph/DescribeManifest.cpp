@@ -41,7 +41,7 @@ std::string factsText(const plan::ModelFacts &facts) {
   return text;
 }
 
-/// "layers 1 to 6 block", equal neighbours in one line.
+/// Describes layers: "layers 1 to 6 block", with equal neighbours in one line.
 std::string layersText(const Model &model) {
   std::string text;
   for (int first = 0; first < model.layers();) {
@@ -62,7 +62,8 @@ std::string layersText(const Model &model) {
   return text;
 }
 
-/// "[tp]", "[tp:2/1]" (size 2, stride 1), as runtime/layout writes them.
+/// Formats parts: "[tp]", "[tp:2/1]" (size 2, stride 1), as runtime/layout
+/// writes them.
 template <typename Parts> std::string partsText(const Parts &parts, int tp) {
   std::string text = "[";
   for (const plan::AxisPart &part : parts) {
@@ -75,7 +76,8 @@ template <typename Parts> std::string partsText(const Parts &parts, int tp) {
   return text + "]";
 }
 
-/// The tensor degrees, and how each kind's parameters lie on their ranks.
+/// Describes the tensor degrees, and the parts of each kind's parameters on
+/// their ranks.
 std::string degreesText(const Model &model) {
   const plan::Manifest &manifest = model.manifest();
   std::string text;

@@ -162,7 +162,8 @@ Box ExecutableGraph::boxOf(int parameter, int rank) const {
   return box;
 }
 
-/// Asked for with every instruction of a proof, so worked out once.
+/// Computes the places of ranks once, because every instruction of a
+/// verification needs them.
 void ExecutableGraph::placeRanks() {
   places_.resize(ranks());
   for (int rank = 0; rank < ranks(); ++rank) {

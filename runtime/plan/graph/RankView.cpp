@@ -99,8 +99,8 @@ int64_t RankView::messageBytes(int edge, const Load &load) const {
   return rowBytes(carried) * rowsOf(carried, load);
 }
 
-/// A rank with fewer rows of a part has the memory of the first rank, which has the
-/// most.
+/// Returns the bytes of a layer's gradients. A rank with fewer rows of a part
+/// has the memory of the first rank, which has the most.
 int64_t RankView::gradientBytes(int layer, const Load &load) const {
   if (takesTokens(layer))
     return 0;

@@ -159,7 +159,7 @@ public:
 private:
   using Boxes = std::vector<const RankBox *>;
 
-  /// By rank, without the empty ones.
+  /// Sorts boxes by rank, without empty ones.
   static void sortBoxes(const std::vector<RankBox> &boxes, Boxes &sorted) {
     for (const RankBox &one : boxes)
       if (!one.box.isEmpty())
@@ -179,7 +179,7 @@ private:
     return false;
   }
 
-  /// The first step that brings something to the rank.
+  /// Returns the first step that brings data to the rank.
   size_t firstTo(int rank) const {
     return std::lower_bound(steps_.begin(), steps_.end(), rank,
                             [](const Step &step, int other) {

@@ -87,7 +87,7 @@ std::vector<SwitchTensor> gradientTensors(const ExecutableGraph &from,
   return tensors;
 }
 
-/// Without what layers read where it lies at home.
+/// Removes boxes that layers read in home's memory.
 static std::vector<SwitchTensor>
 withoutHome(std::vector<SwitchTensor> tensors,
             const std::vector<std::vector<int64_t>> &rowsAtHome) {

@@ -65,8 +65,8 @@ Status checkSplit(const plan::ParameterSplit &split,
   return Status::ok();
 }
 
-/// An input or output: that of the whole, under sp a part of the tokens of
-/// activations.
+/// Checks an input or output: it is that of the whole; under sp, activations
+/// have a part of the tokens.
 Status checkBorder(const plan::TensorSpec &whole, const plan::TensorSpec &local,
                    bool sp, const std::string &where) {
   plan::TensorSpec wanted = whole;
@@ -78,7 +78,7 @@ Status checkBorder(const plan::TensorSpec &whole, const plan::TensorSpec &local,
   return Status::ok();
 }
 
-/// The block of the layer's input holds this rank's part.
+/// Checks that the block of the layer's input holds this rank's part.
 Status checkInputTier(const plan::LayerKind &kind,
                       const plan::TensorSpec &input, int tp,
                       const std::string &where) {
@@ -94,8 +94,8 @@ Status checkInputTier(const plan::LayerKind &kind,
   return Status::ok();
 }
 
-/// Layer functions exchange along the tensor-parallel axis of their degree or
-/// a factor of it, those of the optimizer not at all.
+/// Checks groups: layer functions exchange along the tensor-parallel axis of
+/// their degree or a factor of it, and optimizer functions do not exchange.
 Status checkExchangeGroups(const plan::Manifest &manifest,
                            const plan::LayerKind &kind, int tp) {
   auto isOfDegree = [&](int group) {
@@ -166,7 +166,7 @@ StatusOr<Mesh> meshOf(int tp, const std::string &where) {
   return Mesh::create({{"tp", tp}});
 }
 
-/// A parameter that several layers use lies alike in all of them.
+/// Checks that a parameter of several layers has one layout in all of them.
 Status checkTies(const plan::Manifest &manifest,
                  const plan::TensorDegree &degree) {
   auto samePlace = [](const plan::ParameterSplit &a,

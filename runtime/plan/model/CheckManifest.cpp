@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t maxDimension = INT64_C(1) << 31;
 constexpr int64_t maxElements = INT64_C(1) << 40;
 
-/// The product of `shape`, or -1 when a size or the product is out of range.
+/// Returns the product of `shape`; -1 if a size or the product is out of range.
 template <typename Shape> int64_t boundedProduct(const Shape &shape) {
   int64_t product = 1;
   for (int64_t size : shape) {
@@ -126,8 +126,8 @@ Status checkRoles(const plan::LayerKind &kind, bool parameters, bool cast) {
   return Status::ok();
 }
 
-/// The parameters of layer `l` exist and have the shapes and the compute type
-/// that all other uses have.
+/// Checks that the parameters of layer `l` exist, with the same shapes and
+/// compute type in all uses.
 Status checkLayerParameters(const plan::Manifest &manifest, int l,
                             std::vector<plan::ElementType> &types) {
   const plan::Layer &layer = manifest.layers(l);
@@ -257,7 +257,7 @@ Status manifest_checks::bad(const std::string &what) {
   return Status::invalidArgument("manifest: " + what);
 }
 
-/// The groups are checkDegrees' to look at: they depend on the degree.
+/// Checks exchanges. Groups depend on the degree, so checkDegrees checks them.
 static Status checkExchanges(const plan::LayerKind::Role &role,
                              const std::string &where) {
   if (role.exchanges_size() > 0 && !role.present())
@@ -275,7 +275,7 @@ static Status checkExchanges(const plan::LayerKind::Role &role,
   return Status::ok();
 }
 
-/// Matrices, each once and in their order.
+/// Checks that these are matrices, each once and in order.
 static Status checkSparseParameters(const plan::LayerKind &kind,
                                     const std::string &where) {
   int last = -1;

@@ -25,7 +25,7 @@ std::string trim(const std::string &text) {
   return text.substr(begin, text.find_last_not_of(" \t\n") - begin + 1);
 }
 
-/// The pieces between separators, without blanks at their ends.
+/// Returns the pieces between separators, without blanks at their ends.
 std::vector<std::string> split(const std::string &text, char separator) {
   std::vector<std::string> pieces;
   size_t begin = 0;
@@ -36,7 +36,7 @@ std::vector<std::string> split(const std::string &text, char separator) {
   return pieces;
 }
 
-/// A whole number from `low` to `high`.
+/// Parses a whole number from `low` to `high`.
 bool parseNumber(const std::string &text, int64_t low, int64_t high,
                  int &number) {
   bool digits = !text.empty() && text.size() <= 9 &&

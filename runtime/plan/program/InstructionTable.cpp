@@ -131,7 +131,7 @@ static_assert(mostTaken() == Instruction::maxTaken,
 static_assert(Instruction().places.back() == plan::noPlace,
               "a place that nobody states is none: Instruction::places");
 
-/// A plan made by hand may hold any number.
+/// Returns the row of an op. A plan made by hand may contain any number.
 const Row &rowOf(Instruction::Op op) {
   return rows[op <= Instruction::Op_MAX ? op : 0];
 }

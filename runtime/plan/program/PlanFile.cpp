@@ -215,7 +215,7 @@ StatusOr<plan::MicroBatch> readMicroBatch(const plan::file::MicroBatch &in) {
   return microBatch;
 }
 
-/// The next element of a list.
+/// Takes the next element of a list.
 template <typename Values>
 Status take(const Values &values, int &at, const char *name, int64_t &value) {
   if (at == values.size())
@@ -282,7 +282,8 @@ Status readPlaces(const plan::file::Rank &in,
   return Status::ok();
 }
 
-/// `instructions`: those of phases before, and then also these.
+/// Reads the programs of ranks. `instructions`: the number of those before, and
+/// then also of these.
 Status readRanks(const plan::file::Plan &file, plan::Plan &plan,
                  int64_t &instructions) {
   std::vector<std::vector<Instruction>> programs;
@@ -313,7 +314,8 @@ Status readRanks(const plan::file::Plan &file, plan::Plan &plan,
 // Both
 //===----------------------------------------------------------------------===//
 
-/// `mayList`: with lists of places, as all versions but the first write them.
+/// Encodes a plan. `mayList`: with lists of places, as in all versions but the
+/// first.
 void encode(const plan::Plan &plan, bool mayList, plan::file::Plan &file) {
   file.set_manifest_hash(plan.manifestHash);
   file.set_target_tokens(plan.targetTokens);
@@ -352,7 +354,7 @@ StatusOr<plan::file::Plan> parse(std::string_view bytes) {
   return file;
 }
 
-/// Without looking at phases. `instructions`: as above.
+/// Decodes a plan without phases. `instructions`: as above.
 StatusOr<plan::Plan> decode(const plan::file::Plan &file,
                             int64_t &instructions) {
   plan::Plan plan;
@@ -385,8 +387,8 @@ StatusOr<plan::Plan> decodeWhole(const plan::file::Plan &file,
   return plan;
 }
 
-/// The samples that micro-batches name, each once: of a plan that has the whole
-/// mini-batch, all of it.
+/// Returns the samples that micro-batches name, each once. For a plan of the
+/// whole mini-batch, these are all samples.
 std::vector<int64_t> namedSamples(const plan::Plan &plan) {
   std::set<int64_t> named;
   for (const plan::MicroBatch &microBatch : plan.microBatches)

@@ -30,7 +30,7 @@ public:
       : graph_(graph), plan_(plan), failedAt_(failedAt),
         starts_(ExchangeStarts::of(graph, plan)) {}
 
-  /// P9 and P10.
+  /// Verifies P9 and P10.
   Status compare() {
     for (const Wire &wire : starts_.wires)
       if (wire.isChannel)
@@ -47,7 +47,7 @@ public:
   ExchangeStarts takeStarts() { return std::move(starts_); }
 
 private:
-  /// For messages, of which the first that names a place is noted.
+  /// Describes a place for messages, and records the first one.
   std::string atRank(int rank, int index) const {
     if (failedAt_.rank < 0)
       failedAt_ = {rank, index};

@@ -278,8 +278,8 @@ Status ProgramOrder::free(const Instruction &i) {
   return Status::ok();
 }
 
-/// All that the layer takes from other stages has come: its inputs, or the gradients of
-/// its outputs.
+/// Checks that all inputs of the layer from other stages, or gradients of its
+/// outputs, have arrived.
 Status ProgramOrder::checkReceived(const Progress &progress, int layer,
                                    bool isGradient, const char *what) const {
   const Model &model = view_.model();
@@ -350,8 +350,8 @@ Status ProgramOrder::checkGathered(int layer) const {
   return Status::ok();
 }
 
-/// One exchange of a parameter at a time, and nothing writes its rows before
-/// they have gone to the other ranks.
+/// Checks that a parameter has one exchange at a time, and that its rows are
+/// written only after they were sent.
 Status ProgramOrder::checkNotGathering(int layer) const {
   return parameters_[layer].gathered.isUnderWay()
              ? refuse(PlanRule::Updated,
@@ -359,8 +359,8 @@ Status ProgramOrder::checkNotGathering(int layer) const {
              : Status::ok();
 }
 
-/// Each parameter starts once, alone or with all others of its layer; the wait
-/// follows all of them.
+/// Follows exchanges. Each parameter starts once, alone or with all others of
+/// its layer; the wait comes after all of them.
 Status ProgramOrder::follow(const Instruction &i, Exchange &exchange) const {
   const bool gathers = exchangeOf(i.op).kind == ExchangeKind::Gather;
   const std::vector<int> shared = view_.sharedSlots(i.layer);
@@ -405,8 +405,8 @@ Status ProgramOrder::gather(const Instruction &i) {
   return follow(i, parameters_[i.layer].gathered);
 }
 
-/// All of the rank's micro-batches have added to what the instruction uses of what
-/// its layer updates.
+/// Checks that all of the rank's micro-batches have added to the gradients that
+/// the instruction uses.
 Status ProgramOrder::checkGradients(const Instruction &i) const {
   const auto &own = view_.layer(i.layer).parameters();
   for (int l = view_.firstLayer(); l < view_.endLayer(); ++l) {
@@ -464,7 +464,8 @@ Status ProgramOrder::combine() {
   return Status::ok();
 }
 
-/// A step whose gradient is not finite must be known before the first update.
+/// Checks norms: a gradient that is not finite must be known before the first
+/// update.
 Status ProgramOrder::checkNorms() const {
   if (!part_.updates.needsNorms || combined_)
     return Status::ok();

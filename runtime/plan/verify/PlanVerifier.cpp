@@ -20,7 +20,7 @@ namespace {
 
 using plan::Instruction;
 
-/// A failure with words before what it says.
+/// Adds words before the text of a failure.
 Status prefixed(const std::string &words, const Status &status) {
   std::string what = status.message().substr(std::string("plan: ").size());
   return Status(status.code(), "plan: " + words + ": " + what);
@@ -30,7 +30,7 @@ Status prefixed(const std::string &words, const Status &status) {
 // Segments
 //===----------------------------------------------------------------------===//
 
-/// P2.
+/// Verifies P2.
 Status checkTargets(const plan::Plan &plan, const std::vector<int64_t> &lengths,
                     int64_t targets, bool isPhase) {
   int64_t tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t(0));
@@ -49,7 +49,7 @@ Status checkTargets(const plan::Plan &plan, const std::vector<int64_t> &lengths,
   return Status::ok();
 }
 
-/// P2. Behind its last position a model has no row of a table to look up.
+/// Verifies P2: after its last position a model's table has no row to look up.
 Status checkLengths(const Model &model, const std::vector<int64_t> &lengths) {
   int64_t positions = model.manifest().facts().positions();
   // With this limit no sum of lengths overflows.
@@ -68,7 +68,7 @@ Status checkLengths(const Model &model, const std::vector<int64_t> &lengths) {
   return Status::ok();
 }
 
-/// P2, of a segment that is longer than its sample.
+/// Verifies P2 of a segment that is longer than its sample.
 Status checkPadding(const Model &model, int m, const plan::Segment &segment) {
   const int64_t positions = model.manifest().facts().positions();
   if (segment.length > maxMicroBatchTokens ||
@@ -90,7 +90,7 @@ Status checkPadding(const Model &model, int m, const plan::Segment &segment) {
   return Status::ok();
 }
 
-/// P2. Models have one stream of tokens today.
+/// Verifies P2: models have one stream of tokens today.
 Status checkStreams(int m, const plan::Segment &segment) {
   if (segment.stream != 0)
     return refuse(
@@ -107,7 +107,7 @@ Status checkStreams(int m, const plan::Segment &segment) {
   return Status::ok();
 }
 
-/// P2, of a segment that has not all tokens of its sample.
+/// Verifies P2 of a segment that has not all tokens of its sample.
 Status checkSlice(const Model &model, int m, const plan::Segment &segment) {
   for (const plan::LayerKind &kind : model.manifest().kinds()) {
     if (looksBehind(kind))
@@ -126,7 +126,7 @@ Status checkSlice(const Model &model, int m, const plan::Segment &segment) {
   return Status::ok();
 }
 
-/// P2. The tokens of the segment are in range.
+/// Verifies P2: the tokens of the segment are in range.
 Status checkKeys(int m, const plan::Segment &segment) {
   if (segment.keyBegin < -maxMicroBatchTokens ||
       segment.keyBegin > maxMicroBatchTokens ||
@@ -153,7 +153,7 @@ struct Covered {
   bool isWhole = false;
 };
 
-/// P2. Segments of a sample follow each other without gap or overlap.
+/// Verifies P2: segments of a sample follow each other without gap or overlap.
 Status cover(const plan::Plan &plan, int m, const plan::Segment &segment,
              int64_t tokens, Covered &covered) {
   const int64_t sample = segment.sample;
@@ -184,7 +184,7 @@ Status cover(const plan::Plan &plan, int m, const plan::Segment &segment,
   return Status::ok();
 }
 
-/// P2.
+/// Verifies P2.
 Status checkSegments(const Model &model, const plan::Plan &plan,
                      const std::vector<int64_t> &lengths) {
   std::vector<Covered> covered(lengths.size());
@@ -243,8 +243,8 @@ Status checkSegments(const Model &model, const plan::Plan &plan,
   return Status::ok();
 }
 
-/// P6: fields that instructions have, layers and micro-batches in range,
-/// functions present.
+/// Verifies P6: fields of instructions, ranges of layers and micro-batches, and
+/// existence of functions.
 Status checkInstructions(const RankView &view, const plan::Plan &plan,
                          const plan::RankProgram &program, int &index) {
   for (index = 0; index < program.count(); ++index) {
@@ -290,7 +290,8 @@ Status checkInstructions(const RankView &view, const plan::Plan &plan,
   return Status::ok();
 }
 
-/// "plan: instruction 4 (FORWARD ...): what".
+/// Adds the instruction to a failure: "plan: instruction 4 (FORWARD ...):
+/// what".
 Status atInstruction(const Status &status, int index, const Instruction &i) {
   return prefixed(
       formatText("instruction %d (%s)", index, describeInstruction(i)), status);
@@ -303,7 +304,7 @@ Status at(const VerifyOptions &options, int rank, int index, Status status) {
   return status;
 }
 
-/// P3 to P8 of one rank.
+/// Verifies P3 to P8 of one rank.
 Status verifyProgram(const RankView &view, const plan::Plan &plan, int rank,
                      const std::vector<int> &microBatches,
                      const VerifyOptions &options) {
@@ -347,7 +348,7 @@ Status verifyProgram(const RankView &view, const plan::Plan &plan, int rank,
   return Status::ok();
 }
 
-/// The message of a failure on one of several ranks says which.
+/// Adds the rank to a failure, if there are several.
 Status onRank(Status status, int rank, int ranks) {
   if (status.isOk() || ranks == 1)
     return status;
@@ -364,7 +365,8 @@ Status checkRanks(const plan::Plan &plan, int ranks) {
   return Status::ok();
 }
 
-/// P5 between ranks: either all that have parameters update them or none does.
+/// Verifies P5 between ranks: either all ranks with parameters update them, or
+/// none does.
 Status checkUpdates(const ExecutableGraph &graph, const plan::Plan &plan) {
   int with = -1, without = -1;
   for (int rank = 0; rank < plan.rankCount(); ++rank) {
@@ -384,8 +386,9 @@ Status checkUpdates(const ExecutableGraph &graph, const plan::Plan &plan) {
                            without, with));
 }
 
-/// P3 between micro-batches. One plan has one loss, divided by the targets of
-/// all: training on some alone would weigh their gradients too little.
+/// Verifies P3 between micro-batches. One plan has one loss, divided by all
+/// targets: training on some alone would give their gradients too little
+/// weight.
 Status checkPurpose(const plan::Plan &plan, PlanPosition &failedAt) {
   const Instruction *first = nullptr;
   for (int rank = 0; rank < plan.rankCount(); ++rank)

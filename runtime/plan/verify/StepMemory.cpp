@@ -193,7 +193,7 @@ int64_t stepBytes(const std::vector<StepBlock> &blocks, int phase) {
   return bytes;
 }
 
-/// P6: places are said of what there is, and of nothing else.
+/// Verifies P6: places are given for existing blocks, and for nothing else.
 static Status checkPlaces(const plan::StepPlan &step,
                           const std::vector<StepBlock> &blocks, int rank,
                           int &phase) {

@@ -26,7 +26,7 @@ std::string namePhase(const plan::StepPlan &step, int phase, const char *end) {
   return step.phaseCount() > 1 ? formatText("phase %d%s", phase, end) : "";
 }
 
-/// P12.
+/// Verifies P12.
 Status checkSamples(const plan::StepPlan &step,
                     const std::vector<int64_t> &lengths) {
   std::vector<int> phaseOf(lengths.size(), -1);
@@ -49,7 +49,7 @@ Status checkSamples(const plan::StepPlan &step,
   return Status::ok();
 }
 
-/// P12.
+/// Verifies P12.
 Status checkPurposes(const plan::StepPlan &step) {
   int trained = -1, evaluated = -1;
   for (int k = 0; k < step.phaseCount(); ++k) {
@@ -110,7 +110,7 @@ private:
   const RankView &view() const { return graph().replicaView(rank_); }
   bool isHome() const { return phases_[phase_].graph == table_.home(); }
 
-  /// The switch that an instruction names; null if there is none.
+  /// Returns the switch that an instruction names; null if there is none.
   const GraphSwitch *switchOf(const Instruction &i) const {
     if (i.phase < 0 || i.phase >= step_.phaseCount())
       return nullptr;
@@ -203,7 +203,8 @@ private:
     return Status::ok();
   }
 
-  /// All micro-batches and ranks have added their gradients of a parameter.
+  /// Checks that all micro-batches and ranks have added their gradients of a
+  /// parameter.
   Status checkAdded(int p) const {
     for (int layer : users_[p])
       if (additions_[layer] > 0)
@@ -285,7 +286,7 @@ private:
   std::vector<std::vector<int>> users_; ///< layers of this rank; by parameter
 };
 
-/// P11 of all phases, with the starts of switches among what they exchange.
+/// Verifies P11 of all phases; exchanges include the starts of switches.
 Status checkOrder(const SwitchTable &table, const plan::StepPlan &step,
                   const std::vector<PhaseSwitches> &phases,
                   std::vector<ExchangeStarts> own, StepPosition &failedAt) {

@@ -30,7 +30,7 @@ public:
       : lengths_(lengths), costs_(costs), options_(options) {}
 
   Status prepare();
-  /// The best number of bins, and how many were tried.
+  /// Returns the best number of bins, and the number of tries.
   std::pair<Bins, int> search();
   /// Changes what adds to the first term.
   void level(Bins &bins) const;
@@ -38,7 +38,8 @@ public:
 
 private:
   const Load &loadOf(int64_t sample) const { return loads_[sample]; }
-  /// One sample always has room. If it is above the share, it stays alone.
+  /// Returns true if the bin has room. One sample always has room. If it is
+  /// above the share, it stays alone.
   bool hasRoom(const Load &load) const {
     return load.segments < 2 || !costs_.bytes ||
            costs_.bytes(load) <=
@@ -113,7 +114,7 @@ Bins Packer::firstFit() const {
   return bins;
 }
 
-/// Each sample into the bin with the fewest seconds that has room.
+/// Puts each sample into the bin with the fewest seconds that has room.
 bool Packer::fill(size_t count, Bins &bins) const {
   bins.assign(count, {});
   using Filled = std::pair<double, size_t>; // seconds, bin
@@ -243,8 +244,9 @@ bool Packer::relieve(Bins &bins, size_t from, size_t to) const {
   return false;
 }
 
-/// While that helps, the bin with most seconds and one of those with the least.
-/// Both get less than the one had, so that the bins, sorted, become less.
+/// Levels the bin with most seconds and one of those with the least, while that
+/// helps. Both get less than the former had, so that the sorted list of bins
+/// becomes smaller.
 void Packer::level(Bins &bins) const {
   constexpr size_t others = 8;
   std::vector<size_t> order(bins.size());

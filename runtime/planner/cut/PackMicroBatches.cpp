@@ -14,7 +14,7 @@ namespace {
 
 using Bins = std::vector<std::vector<int64_t>>;
 
-/// Sample indices, longest first; equal ones in their order.
+/// Returns sample indices, longest first; equal ones in their order.
 std::vector<int64_t> longestFirst(const std::vector<int64_t> &lengths) {
   std::vector<int64_t> order(lengths.size());
   std::iota(order.begin(), order.end(), 0);
@@ -42,8 +42,8 @@ Bins firstFit(const std::vector<int64_t> &lengths,
   return bins;
 }
 
-/// Each sample into the bin with the least work that has room. False when one
-/// finds no room.
+/// Puts each sample into the bin with the least work that has room. Returns
+/// false if one finds no room.
 bool balance(const std::vector<int64_t> &lengths,
              const std::vector<int64_t> &order, const PackOptions &options,
              Bins &bins) {

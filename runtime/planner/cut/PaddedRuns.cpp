@@ -200,7 +200,8 @@ void PaddedRuns::compare(const Row &row, int64_t block, const double *seconds) {
     compareBeside(row, block, seconds, rows_[index + 1]);
 }
 
-/// With the runs of a row beside that have the same first sample.
+/// Compares with the runs of a neighbouring row that have the same first
+/// sample.
 void PaddedRuns::compareBeside(const Row &row, int64_t block,
                                const double *seconds, const Row &beside) {
   const int64_t further = beside.last - row.last, begin = block * blockRuns;

@@ -31,9 +31,9 @@ public:
       : runs_(runs), sums_(runs.count() + 1 + PaddedRuns::blockRuns, infinity),
         best_(runs.count(), 0) {}
 
-  /// All t <= bound.
+  /// Solves with all t <= bound.
   StatusOr<BoundedCut> solve(double bound);
-  /// Largest t of samples alone: no bound below has a cut.
+  /// Returns the largest t of samples alone: no bound below has a cut.
   StatusOr<double> smallestBound();
 
 private:
@@ -46,7 +46,7 @@ private:
     double smallest;    ///< of all sums found so far
     int64_t block;      ///< and the block that its last run is in
 
-    /// No run of blocks up to `last` has more samples.
+    /// Returns the longest run: no run of blocks up to `last` has more samples.
     int64_t longest(int64_t last) const {
       return std::min((last + 1) * PaddedRuns::blockRuns - 1, room);
     }
@@ -259,7 +259,8 @@ public:
   int tried() const { return tried_; }
 
 private:
-  /// Monotone in both, rounded too: what bounds rest on.
+  /// Returns the objective. It is monotone in both arguments, also after
+  /// rounding; the bounds rely on it.
   double objective(double largest, double sum) const {
     return behind_ * largest + sum / replicas_;
   }
@@ -291,13 +292,13 @@ void BoundSearch::add(double low, double high, double sum) {
     gaps_.push({low, high, sum, least});
 }
 
-/// The bound of a gap to try, and takes bounds off the gap that cannot be better.
-///
-/// The sum of the next higher bound that was tried rules out all bounds down to some
-/// point. The program just below that point rules out as many more as one program
-/// can, if the best is known. So the first programs and every third go to the middle,
-/// to find a good cut, and the others to the top. Middles alone need two to four
-/// times as many programs where many bounds are nearly as good.
+/// Returns the bound of a gap to try, and removes bounds from the gap that
+/// cannot be better.  The sum of the next higher bound that was tried rules out
+/// all bounds down to some point. The program just below that point rules out
+/// as many more as one program can, if the best is known. So the first programs
+/// and every third go to the middle, to find a good cut, and the others to the
+/// top. Middles alone need two to four times as many programs where many bounds
+/// are nearly as good.
 double BoundSearch::boundOf(Gap &gap) const {
   double high = (bestObjective_ - gap.sum / replicas_) / behind_;
   // Adds what rounding may have removed.

@@ -82,8 +82,9 @@ int64_t grainOf(int64_t longest) {
   return dyna_round_rows((longest + mostUnits - 1) / mostUnits);
 }
 
-/// The problem of the micro-batches of one replica. Samples that share a micro-batch are
-/// bundles. `samples` and `lengths` get those of the mini-batch, by number in the problem.
+/// Returns the problem of the micro-batches of one replica. Samples that share
+/// a micro-batch are bundles. `samples` and `lengths` get those of the
+/// mini-batch, by number in the problem.
 SliceProblem problemOf(const MicroBatches &microBatches, int replica,
                        const SliceTimes &times, std::vector<int64_t> &samples,
                        std::vector<int64_t> &lengths) {
@@ -334,9 +335,10 @@ private:
   /// Fills of the pipeline that a program of smaller slices counts.
   static constexpr int manyFills = 4;
 
-  /// With `bundleTokens`, samples that are not longer share bundles of so many tokens.
-  /// Without, bundles are those of the micro-batches. The exact program counts the fill of
-  /// the pipeline `fills` times.
+  /// Adds the cuts of a policy. With `bundleTokens`, samples that are not
+  /// longer share bundles of so many tokens. Without, bundles are those of the
+  /// micro-batches. The exact program counts the fill of the pipeline `fills`
+  /// times.
   Status addByPolicy(SlicePolicy policy, int64_t bundleTokens, int fills) {
     MicroBatches sliced;
     SliceChoice choice;

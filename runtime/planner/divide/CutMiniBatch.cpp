@@ -62,7 +62,8 @@ Status checkLengths(const std::vector<int64_t> &lengths, int64_t most) {
   return Status::ok();
 }
 
-/// Behind a sample there are tokens that a query of it must not see.
+/// Checks that padding is legal: queries of a sample must not see the tokens
+/// after it.
 Status checkPadding(const Model &model, const BatchingRule &rule) {
   for (const plan::LayerKind &kind : model.manifest().kinds())
     if (rule.pads && looksBehind(kind))
@@ -135,8 +136,9 @@ private:
     return Status::ok();
   }
 
-  /// The best of the rule's first cuts, or of its others. Searched orders gain more
-  /// where micro-batches differ, so these two are compared by such orders.
+  /// Returns the best of the rule's first cuts, or of its others. Searched
+  /// orders gain more where micro-batches differ, so these two are compared by
+  /// such orders.
   Candidate &chosen() {
     if (other_.cut.empty())
       return best_;

@@ -13,7 +13,7 @@
 namespace dyna {
 namespace {
 
-/// Number of micro-batches that a pipeline holds.
+/// Returns number of micro-batches that a pipeline holds.
 int64_t heldCount(const ExecutableGraph &graph, const PlanOptions &options) {
   return graph.stages() > 1 ? graph.stages() : options.inFlight;
 }

@@ -46,7 +46,8 @@ public:
     whole_ += own + keys + sums - both;
     atATime_ = std::max(atATime_, both);
   }
-  /// `behind`: what stays for weight gradients; 0 if they are not apart.
+  /// `behind`: bytes that stay for weight gradients; 0 if these are not
+  /// separate.
   void addSplit(int64_t own, int64_t keys, int64_t sums, int64_t behind) {
     const int64_t running = std::max(own, behind) + keys + sums;
     most_ = std::max(whole_ + running, most_ + behind);

@@ -14,7 +14,8 @@
 namespace dyna {
 namespace {
 
-/// The power of two at or below a number, and how far it is to the next one.
+/// Returns the power of two at or below a number, and the distance to the next
+/// one as a fraction.
 std::pair<int, double> place(double number, int last) {
   int power = 0;
   while (power < last && number >= static_cast<double>(INT64_C(2) << power))

@@ -32,7 +32,8 @@ public:
         ofNode_(cluster.nodeOf(ranks - 1) + 1, 0),
         holds_(ofNode_.size(), false), lacks_(ofNode_.size(), 0) {}
 
-  /// To every needer that lacks it, or where it goes to one of them, evenly to all.
+  /// Adds a lot for every needer that lacks it. If it goes to only one of them,
+  /// adds it evenly to all.
   void add(const switches::Lot &lot) {
     for (int rank : lot.holders)
       holds_[cluster_.nodeOf(rank)] = true;
@@ -80,7 +81,8 @@ private:
     }
   }
 
-  /// None lacks it where one that may get it has it.
+  /// Adds a lot that one of several ranks needs. No rank lacks it if one of
+  /// them has it.
   void addOnce(const switches::Lot &lot) {
     if (lot.lacking.empty())
       return;

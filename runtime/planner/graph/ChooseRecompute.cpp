@@ -70,7 +70,8 @@ private:
     return true;
   }
 
-  /// One round over stages and pairs of modes.
+  /// Runs one round over stages and pairs of modes. Returns true if the
+  /// makespan improved.
   bool improve() {
     bool improved = false;
     for (int stage = 0; stage < stages_; ++stage)
@@ -160,7 +161,8 @@ StatusOr<ChosenModes> searchModes(const ModeProblems &problems,
   return ModeSearch(problems, schedule).run(start);
 }
 
-/// The modes that `choice` holds for these micro-batches; empty if it holds none.
+/// Returns the modes that `choice` holds for these micro-batches; empty if it
+/// holds none.
 static StageModes modesBefore(const ExecutableGraph &graph,
                               const std::vector<int> &microBatches,
                               const PlanChoice &choice) {

@@ -76,7 +76,7 @@ private:
     return end == layers_;
   }
 
-  /// Returns, for each number of stages, where the last one of them can end.
+  /// Returns the possible ends of the last stage, for each number of stages.
   std::vector<std::vector<char>> reachable() const {
     std::vector<std::vector<char>> ends(stages_ + 1,
                                         std::vector<char>(layers_ + 1, 0));

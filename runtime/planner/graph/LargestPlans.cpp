@@ -48,8 +48,8 @@ StatusOr<plan::Plan> updatePlan(const PlanWriter &writer) {
 
 namespace {
 
-/// Micro-batches of the longest sample that hold as much as any step, whatever
-/// else it consists of.
+/// Returns how many micro-batches of the longest sample hold as much as any
+/// step, with any other samples.
 int64_t mostLongest(const PlanOptions &options) {
   // Padding comes beside the tokens of a step.
   if (options.tokensPerStep == 0 || ruleOf(options.batching).pads)
@@ -90,8 +90,9 @@ public:
     });
   }
 
-  /// `alone`: each of the longest sample. Stages take what the costs expect, or
-  /// with a slowdown what `evenStages` says.
+  /// Plans the largest micro-batches. `alone`: each of the longest sample.
+  /// Stages take what the costs expect, or with a slowdown what `evenStages`
+  /// says.
   Status takeLargest(int microBatches, const PlanOptions &options, bool trains,
                      std::optional<double> slowdown = 1, bool alone = false) {
     // Those behind what is kept at a time find the place of those before.
@@ -122,8 +123,8 @@ public:
     return take(casts);
   }
 
-  /// By the first stage, of as many micro-batches as there may be. Slices of a
-  /// micro-batch count as one.
+  /// Returns how many micro-batches the first stage keeps, of as many as there
+  /// may be. Slices of a micro-batch count as one.
   int mostKept(const PlanOptions &options, bool alone) const {
     const ScheduleRule &rule = ruleOf(options.schedule);
     const int kept =
@@ -134,17 +135,18 @@ public:
     return rule.readsInFlight ? kept : heldBy(kept, options, alone);
   }
 
-  /// As many micro-batches as can need more than fewer of them. With one stage a
-  /// window is like any other of its size, but for the last one of a step. A
-  /// pipeline is in its steady state when every stage has filled and drained once.
+  /// Returns a number of micro-batches beyond which the need does not grow.
+  /// With one stage a window is like any other of its size, but for the last
+  /// one of a step. A pipeline is in its steady state when every stage has
+  /// filled and drained once.
   int enough(const PlanOptions &options, bool alone) const {
     const int stages = graph_.stages(), kept = mostKept(options, alone);
     return stages > 1
                ? std::max(2 * kept, heldBy(2 * stages + 1, options, alone))
                : kept + 1;
   }
-  /// How many of `enough` micro-batches may each hold a long sample alone. The
-  /// limit of tokens in a step bounds them.
+  /// Returns how many of `enough` micro-batches may each hold a long sample
+  /// alone. The limit of tokens in a step bounds them.
   int enoughLongest(const PlanOptions &options) const {
     return options.mostTokens() > options.maxTokensPerMicroBatch
                ? static_cast<int>(std::min<int64_t>(enough(options, true),
@@ -152,8 +154,8 @@ public:
                : 0;
   }
 
-  /// `onlyFullest`: with as many micro-batches as there may be, and no fewer.
-  /// Sizes are then a good guess, which plans do not rely on.
+  /// Plans training. `onlyFullest`: with as many micro-batches as there may be,
+  /// and no fewer. Sizes are then a good guess, which plans do not rely on.
   Status takeTraining(const PlanOptions &options, bool onlyFullest) {
     // Placement is within a few percent of what is alive at one time, so among
     // many only the fullest can need the most.
@@ -181,9 +183,9 @@ public:
     return Status::ok();
   }
 
-  /// A stage has the most waiting for it where all behind it are slower, however
-  /// little, which takes long to show. Far slower ones show it with the first
-  /// micro-batches.
+  /// Plans evaluation. A stage has the most waiting inputs if all later stages
+  /// are slower, even slightly, which takes long to show. With far slower
+  /// stages the first micro-batches show it.
   Status takeEvaluation(const PlanOptions &options) {
     for (bool alone : {false, true}) {
       const int most =
@@ -219,15 +221,16 @@ private:
   static int64_t slicesOf(const PlanOptions &options, bool alone) {
     return options.slices.slicesOf(tokensOf(options, alone));
   }
-  /// Micro-batches that have about `count` slices, at least so many.
+  /// Returns a number of micro-batches that have about `count` slices, at least
+  /// `atLeast`.
   static int fewOf(int count, int64_t atLeast, const PlanOptions &options,
                    bool alone) {
     const int64_t slices = slicesOf(options, alone);
     return slices == 1 ? count
                        : static_cast<int>(std::max(atLeast, count / slices));
   }
-  /// Micro-batches that `count` slices in a row, of which the first ends a
-  /// micro-batch, belong to at most.
+  /// Returns the largest number of micro-batches that `count` consecutive
+  /// slices belong to. The first slice ends a micro-batch.
   static int heldBy(int count, const PlanOptions &options, bool alone) {
     const int64_t slices = slicesOf(options, alone);
     return slices == 1 || count == 1

@@ -52,7 +52,8 @@ std::vector<cost::Direction> passesOf(const Model &model, int layer,
   return trainingPasses(model.kind(layer), modeOf(modes, layer), false);
 }
 
-/// "costs from FILE" and what that lacks, or that all is estimated.
+/// Describes the source of costs: "costs from FILE" and what that lacks, or
+/// that all is estimated.
 std::string describeSource(const CostModel &costs, const Strategy &strategy,
                            const std::vector<std::string> &lacking) {
   const std::string estimate = describeEstimate(costs);

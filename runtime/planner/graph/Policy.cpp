@@ -17,7 +17,8 @@ namespace {
 /// Micro-batches per stage that keep a pipeline busy four fifths of the time.
 constexpr int64_t fillsPipeline = 4;
 
-/// An explicit wish is what runs, not the strategy's own word.
+/// Returns the recomputation to use: an explicit flag, or else the strategy's
+/// own.
 StatusOr<RecomputeModes> wishedRecompute(int layers, PlanRequest &request,
                                          std::vector<std::string> &notes) {
   Strategy &strategy = request.strategy;

@@ -78,7 +78,7 @@ StatusOr<bool> LeastRegions::fit(const ExecutableGraph &graph,
   return true;
 }
 
-/// The most tokens from `low`, which is not looked at, to `high` that fit.
+/// Returns the most tokens that fit, from `low`, which is not tried, to `high`.
 template <typename Fits>
 static StatusOr<int64_t> mostFitting(int64_t low, int64_t high, Fits fits) {
   DYNA_ASSIGN_OR_RETURN(bool all, fits(high));

@@ -103,7 +103,7 @@ private:
       own[number]->place = offsets[number];
   }
 
-  /// How far one end reaches while a block is there.
+  /// Returns how far one end reaches while a block exists.
   int64_t extentBeside(const StepBlock &block, bool low) const {
     int64_t extent = 0;
     for (const StepBlock &other : blocks_)

@@ -198,7 +198,8 @@ double endOfMicroBatches(const plan::Plan &plan, const PlanTimes &times) {
   return end;
 }
 
-/// In which no rank is in a function, behind all micro-batches.
+/// Returns the seconds after all micro-batches in which no rank is in a
+/// function.
 static double secondsOfExchange(const plan::Plan &plan,
                                 const PlanTimes &times) {
   double end = endOfMicroBatches(plan, times), seconds = 0;
@@ -257,7 +258,8 @@ static void reportPipelines(PlanReport &report, const ExecutableGraph &graph,
   }
 }
 
-/// Forward, and twice that backward, of samples of these lengths.
+/// Returns the flops of samples of these lengths: forward, and twice that for
+/// backward.
 static double trainingFlops(const Model &model,
                             const std::vector<int64_t> &lengths) {
   double perStep = 0;

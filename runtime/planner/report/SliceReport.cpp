@@ -19,7 +19,7 @@ struct Seconds {
   double forward = 0, backward = 0;
 };
 
-/// Returns, by micro-batch, the most that a rank takes for it.
+/// Returns the longest time of a rank, by micro-batch.
 std::vector<Seconds> secondsOf(const plan::Plan &plan, const PlanWork &work) {
   std::vector<Seconds> most(plan.microBatches.size());
   for (int rank = 0; rank < plan.rankCount(); ++rank) {
@@ -43,7 +43,7 @@ std::vector<Seconds> secondsOf(const plan::Plan &plan, const PlanWork &work) {
   return most;
 }
 
-/// "2048 behind 1024 (0.5 + 1 s)"
+/// Describes a cut: "2048 behind 1024 (0.5 + 1 s)".
 std::string describeCut(const ReportedCut &cut) {
   std::string text;
   for (const ReportedSlice &slice : cut.slices)

@@ -26,7 +26,7 @@ const NamedBound allBounds[] = {
     {"node out", "node_out", &SwitchBounds::nodeOut},
     {"inside", "inside", &SwitchBounds::inside}};
 
-/// Short switches are not said to take no time.
+/// Formats milliseconds; short switches are not shown as 0.
 std::string milliseconds(double seconds) {
   return seconds == 0 || seconds >= 1e-4 ? formatText("%.2f ms", seconds * 1e3)
                                          : formatText("%.3g us", seconds * 1e6);

@@ -36,7 +36,7 @@ std::string describe(const LengthRange &range) {
   return range.name + ": " + describeLengths(range);
 }
 
-/// "name: 1025-4096" or "name: 4097-".
+/// Parses a range: "name: 1025-4096" or "name: 4097-".
 StatusOr<LengthRange> parseRange(const std::string &text,
                                  const std::vector<std::string> &names) {
   auto bad = [&](const std::string &what) {

@@ -89,7 +89,8 @@ std::vector<int> ChosenStrategies::homeFirst() const {
   return all;
 }
 
-/// As estimates know it: with a mode and the layers of its stages.
+/// Returns the strategy in the form of estimates: with a mode and the layers of
+/// its stages.
 Strategy ChosenStrategies::withMode(const SingleStrategy &single) {
   Strategy strategy = single.request.strategy;
   if (!strategy.recompute && single.request.recompute.empty())

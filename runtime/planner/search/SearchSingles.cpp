@@ -30,14 +30,15 @@ std::string modeText(const Strategy &strategy) {
   return strategy.recompute ? describeRecompute({*strategy.recompute}) : "";
 }
 
-/// All that plans depend on.
+/// Returns a key of everything that plans depend on.
 std::string keyOf(const PlanRequest &request) {
   return describeStrategy(request.strategy) + "|" + request.recompute + "|" +
          request.microBatches + "|" + request.pipeline + "|" +
          std::to_string(request.tokensPerMicroBatch) + "|" + request.slices;
 }
 
-/// By simulated, then by estimated seconds. Of equals, first what says the least.
+/// Compares by simulated, then by estimated seconds. Of equals, the shorter
+/// description comes first.
 bool isFaster(const SingleStrategy &a, const SingleStrategy &b) {
   const std::string keyA = keyOf(a.request), keyB = keyOf(b.request);
   return std::tuple(a.seconds, a.expected, keyA.size(), keyA) <
@@ -62,8 +63,8 @@ public:
   }
 
 private:
-  /// A request with the strategy of an estimate. The cut of its layers is what a run
-  /// chooses itself.
+  /// Returns a request with the strategy of an estimate. The cut of its layers
+  /// is what a run chooses itself.
   static PlanRequest requestOf(PlanRequest request, const Strategy &strategy) {
     request.strategy = strategy;
     request.strategy.layers.clear();
@@ -96,7 +97,7 @@ private:
     }
   }
 
-  /// The mode whose estimates stand for a word.
+  /// Returns the mode whose estimates are used for a word.
   static plan::Recompute modeOf(const std::string &word) {
     return word == "none"        ? plan::RECOMPUTE_NONE
            : word == "selective" ? plan::RECOMPUTE_SELECTIVE
@@ -291,7 +292,7 @@ private:
     return Status::ok();
   }
 
-  /// The fastest of each of the degrees, the fastest first.
+  /// Returns the fastest strategy of each set of degrees, the fastest first.
   std::vector<SingleStrategy> fastest(size_t most) {
     std::sort(found_.fitting.begin(), found_.fitting.end(), isFaster);
     std::set<std::string> degrees;
@@ -303,8 +304,8 @@ private:
     return all;
   }
 
-  /// From each of the fastest, changes of one choice at a time, as long as these are
-  /// faster.
+  /// Starts from each of the fastest and changes one choice at a time, as long
+  /// as the result is faster.
   Status refine() {
     for (SingleStrategy start :
          fastest(space_.isExhaustive ? mostRefinedExhaustively
@@ -383,8 +384,9 @@ private:
     return all;
   }
 
-  /// The cut for the lengths. And one layer moves between the first or the last stage and
-  /// its neighbour, or between these two. They have other layers beside blocks, and other
+  /// Returns neighbouring cuts: the best cut for the lengths, and moves of one
+  /// layer. The layer moves between the first or the last stage and its
+  /// neighbour, or between these two. They have layers beside blocks, and other
   /// memory.
   static std::vector<std::vector<int>>
   cutsBeside(const SingleStrategy &single) {
@@ -411,7 +413,7 @@ private:
     return cuts;
   }
 
-  /// In powers of two from where a run begins.
+  /// Returns sizes in powers of two from the size with which a run begins.
   static std::vector<int64_t> sizesBeside(int64_t size) {
     if (size == 0)
       return {kUsualMicroBatch / 4, kUsualMicroBatch / 2, 2 * kUsualMicroBatch,

@@ -58,7 +58,8 @@ public:
     steps_ = drawSteps(std::move(lengths), space.tokensPerStep);
   }
 
-  /// `set`: what was found with the flags of the space; null: one strategy.
+  /// Simulates the result of a search. `set` was found with the flags of the
+  /// space; null: one strategy.
   StatusOr<ChosenStrategies::Played> play(const ChosenStrategies &chosen,
                                           const SizedSteps *set) {
     longest_ = chosen.longest();
@@ -114,7 +115,7 @@ private:
                          [&](const std::string &next) { tell(next); });
   }
 
-  /// The single strategy that estimates favour.
+  /// Simulates the single strategy that estimates favour.
   StatusOr<double> playExpected(const ChosenStrategies &chosen) const {
     PlanRequest request = space_.request;
     request.strategy = chosen.chosen().front();
@@ -154,8 +155,8 @@ private:
     return sized->estimate({steps_.begin(), steps_.begin() + count});
   }
 
-  /// The set with chosen recomputation, and with the micro-batches of the best single
-  /// strategies: both sides have the same choices.
+  /// Simulates the set with chosen recomputation, and with the micro-batches of
+  /// the best single strategies. Both sides then have the same choices.
   Status playWithFlags(const ChosenStrategies &chosen,
                        const FoundSingles &found,
                        ChosenStrategies::Played &played) const {
@@ -193,7 +194,8 @@ private:
     return Status::ok();
   }
 
-  /// Infinite where it does not fit, or where strategies are alike without modes.
+  /// Simulates a set. Infinite if it does not fit, or if its strategies are
+  /// equal without modes.
   StatusOr<double> playSet(const ChosenStrategies &chosen,
                            const PlanRequest &request) const {
     constexpr double never = std::numeric_limits<double>::infinity();

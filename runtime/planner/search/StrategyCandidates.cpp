@@ -51,7 +51,8 @@ distinctOrders(const std::vector<std::array<std::string, 3>> &orders,
   return distinct;
 }
 
-/// By which tables differ from order to order: ranks of a tensor group on a node.
+/// Returns the ranks of a tensor group on a node, by which tables differ
+/// between orders of ranks.
 std::vector<int> shardsPerNode(const ExecutableGraph &graph,
                                const CostModel &costs) {
   std::vector<int> shards;
@@ -107,7 +108,7 @@ public:
     return Status::ok();
   }
 
-  /// The entry in another order of ranks.
+  /// Returns the entry in another order of ranks.
   StatusOr<Entry> reordered(const Entry &entry,
                             const std::array<std::string, 3> &order) {
     Strategy strategy = entry.strategy;
@@ -140,7 +141,7 @@ public:
   }
 
 private:
-  /// With ZeRO and without; tables do not depend on it.
+  /// Adds the strategy with ZeRO and without; tables do not depend on it.
   Status addVariants(Strategy strategy) {
     PlanRequest request = space_.request;
     request.recompute.clear(); // the strategy has a mode
@@ -289,8 +290,8 @@ int StrategyCandidates::smallestHome() const {
   return small;
 }
 
-/// For some lengths, as home, or as a guest beside the home that leaves most room;
-/// the best one.
+/// Returns the best candidate for some lengths. It is judged as home, or as a
+/// guest beside the home that leaves most room.
 int StrategyCandidates::judge(const LengthDistribution::Part &part, bool asHome,
                               int small, std::vector<Merit> &merits) const {
   std::vector<double> seconds(candidates());

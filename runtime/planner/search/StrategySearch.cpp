@@ -203,7 +203,7 @@ private:
                   1];
   }
 
-  /// Beside the graphs of a run, home first.
+  /// Returns the seconds beside the graphs of a run, home first.
   double phase(int candidate, const std::vector<int> &graphs, int i,
                int j) const {
     const LengthDistribution::Part &part = partOf(i, j);
@@ -213,7 +213,7 @@ private:
                                                         part.lengths,
                                                         part.longest);
   }
-  /// With as few graphs as can be: no run's is faster.
+  /// Returns the seconds with as few graphs as possible: no run is faster.
   double phase(int candidate, int home, int i, int j) const {
     return candidate == home
                ? phase(candidate, std::vector<int>{home}, i, j)

@@ -13,8 +13,9 @@ namespace dyna {
 
 constexpr double never = std::numeric_limits<double>::infinity();
 
-/// Beside what micro-batches hold: of the layer that needs most, while it runs
-/// backward on a micro-batch of so many tokens.
+/// Returns the bytes beside the values held by micro-batches. They are those of
+/// the layer with the largest need, while it runs backward on a micro-batch of
+/// `tokens`.
 static int64_t workingBytes(const ExecutableGraph &graph,
                             const PlanOptions &options, int64_t tokens) {
   const Load load = loadOfSample(tokens);

@@ -12,7 +12,8 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Smallest `values[k] + (forward[k] + backward[k])` of slices below the caps.
+/// Returns the smallest `values[k] + (forward[k] + backward[k])` of slices
+/// below the caps.
 double smallestSum(const double *values, const double *forward,
                    const double *backward, int64_t count,
                    const SliceCaps &caps) {
@@ -81,8 +82,9 @@ CapProgram::CapProgram(const SliceProblem &problem, const SliceTables &tables)
   findLowest();
 }
 
-/// The smallest largest cost of a cut, for each of the three costs. In a group the
-/// smallest of all numbers of joined samples counts, since every cut has one.
+/// Finds the smallest possible largest cost of a cut, for each of the three
+/// costs. Every group may use any number of joined samples, so the smallest of
+/// these counts.
 void CapProgram::findLowest() {
   lowest_ = {0, 0, 0};
   std::vector<SliceCaps> ofGroup(tables_.groups.size());
@@ -207,7 +209,7 @@ void CapProgram::run(size_t number) {
     values[row] = scan(table, row, starts.data());
 }
 
-/// The longest slice with which the value of the row is reached.
+/// Returns the longest slice with which the value of the row is reached.
 CapProgram::Step CapProgram::lastSlice(const JoinedTable &table,
                                        int64_t row) const {
   const std::vector<double> &values = values_[table.joined - 1];
@@ -254,7 +256,7 @@ std::vector<TokenSlice> CapProgram::slicesOf(const JoinedTable &table,
   return slices;
 }
 
-/// Smallest sum of all samples of a group, over all ways to join them.
+/// Returns smallest sum of all samples of a group, over all ways to join them.
 double CapProgram::pack(size_t group) {
   const LengthGroup &own = tables_.groups[group];
   std::vector<double> &sums = sums_[group];
@@ -273,7 +275,7 @@ double CapProgram::pack(size_t group) {
   return sums.back();
 }
 
-/// The mode with the smallest sum below the caps; -1 if there is none.
+/// Returns the mode with the smallest sum below the caps; -1 if there is none.
 int CapProgram::modeOf(const BundleCosts &bundle) const {
   int best = -1;
   double least = infinity;

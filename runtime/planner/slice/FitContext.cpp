@@ -15,8 +15,8 @@ namespace {
 constexpr int terms = 4;
 using Row = std::array<double, terms + 1>; ///< Factors of the numbers, seconds.
 
-/// Least squares by Householder's reflections, in place. False if the columns depend on
-/// each other.
+/// Solves least squares by Householder's reflections, in place. Returns false
+/// if the columns depend on each other.
 bool reflect(std::vector<Row> &rows) {
   for (int column = 0; column < terms; ++column) {
     double all = 0, below = 0;

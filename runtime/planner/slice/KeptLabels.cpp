@@ -102,7 +102,7 @@ void KeptLabels::extend(const JoinedTable &table, int64_t row, int64_t label,
   }
 }
 
-/// All cuts of joined samples of a group that may be in the plan.
+/// Returns all cuts of joined samples of a group that may be in the plan.
 const KeptLabels::Front &KeptLabels::frontOf(size_t group,
                                              const JoinedTable &table) {
   Front &front = fronts_[group][table.joined - 1];

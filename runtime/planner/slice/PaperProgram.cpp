@@ -14,7 +14,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// The problem as the paper sees it: one cost, one mode, no limits.
+/// Returns the problem in the form of the paper: one cost, one mode, no limits.
 SliceProblem plain(const SliceProblem &problem) {
   SliceProblem made = problem;
   made.costs.modes = 1;
@@ -26,7 +26,7 @@ SliceProblem plain(const SliceProblem &problem) {
   return made;
 }
 
-/// All costs of slices and bundles, each once, from small to large.
+/// Returns all costs of slices and bundles, each once, ascending.
 std::vector<double> costsOf(const SliceTables &tables) {
   std::vector<double> costs;
   for (const JoinedTable &table : tables.tables)

@@ -17,8 +17,8 @@ namespace {
 /// Largest number of slices of a sample.
 constexpr int64_t mostSlices = 1 << 20;
 
-/// A plan whose cuts are those of `cut`, each of one sample, and whose bundles are
-/// the problem's.
+/// Makes a plan whose cuts are those of `cut`, each of one sample, and whose
+/// bundles are the problem's.
 StatusOr<SlicePlan>
 cutEach(const SliceProblem &problem,
         const std::function<std::vector<TokenSlice>(int64_t length)> &cut) {
@@ -63,13 +63,14 @@ Status checkNumber(int64_t slices) {
       formatText("samples in %d slices: expects 1 to %d", slices, mostSlices));
 }
 
-/// Work of the first tokens of a sample, each of which sees itself and all before it.
+/// Returns work of the first tokens of a sample, each of which sees itself and
+/// all before it.
 double workOf(const SliceWork &work, int64_t tokens) {
   const auto count = static_cast<double>(tokens);
   return work.perToken * count + work.perPair * count * (count + 1) / 2;
 }
 
-/// Ends, in units, of slices with equal work.
+/// Returns ends, in units, of slices with equal work.
 std::vector<int64_t> equalWork(int64_t length, int64_t grain, int64_t slices,
                                const SliceWork &work) {
   const int64_t units = unitsOf(length, grain);

@@ -47,7 +47,8 @@ public:
   int tried() const { return tried_; }
 
 private:
-  /// Monotone in both, rounded too: what bounds rest on.
+  /// Returns the objective. It is monotone in both arguments, also after
+  /// rounding; the bounds rely on it.
   double objective(double sum, double largest) const {
     return pipelineSeconds(stages_, sum, largest);
   }
@@ -93,8 +94,8 @@ void CapSearch::add(Region region) {
     regions_.push(region);
 }
 
-/// A total up to `high`, above which no plan with at least the sum is better than the
-/// best one.
+/// Returns a total up to `high` above which no plan with at least this sum is
+/// better than the best one.
 double CapSearch::largestBetter(double sum, double high) const {
   if (stages_ == 1)
     return high;
@@ -107,8 +108,8 @@ double CapSearch::largestBetter(double sum, double high) const {
   return std::min(total, high);
 }
 
-/// The cuts are in neither part: their f is above the forwards of one, and their b
-/// above the backwards of the other.
+/// Splits a region. The cuts are in neither part: their f is above the forwards
+/// of one, and their b above the backwards of the other.
 void CapSearch::split(const Region &region, const CappedCuts &cuts) {
   const double f = cuts.largestForward, b = cuts.largestBackward;
   const double least = region.highTotal - b;

@@ -91,7 +91,7 @@ private:
   std::vector<double> known_;
 };
 
-/// Index of each sample's range.
+/// Returns index of each sample's range.
 StatusOr<std::vector<int>> rangesOf(const std::vector<int64_t> &lengths,
                                     const LengthRanges &ranges) {
   std::vector<int> of;

@@ -148,7 +148,7 @@ Status checkGraphs(const std::vector<const ExecutableGraph *> &graphs,
   return checkSwitched(graphs);
 }
 
-/// With a given home.
+/// Chooses order and switches for a given home.
 StatusOr<Orchestration>
 settle(const std::vector<const ExecutableGraph *> &graphs, int home,
        const SwitchMaker &maker, bool searchOrder) {

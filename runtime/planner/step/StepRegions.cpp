@@ -55,15 +55,17 @@ private:
   /// fit.
   StatusOr<int64_t> enoughForShort(const PlannedGraph &graph) const;
   static constexpr int64_t kShortSample = 32;
-  /// A graph's regions by themselves, beside what its ranks have of the others.
+  /// Sizes a graph's regions alone, beside the tensors of other graphs on its
+  /// ranks.
   StatusOr<DynamicRegions> sizeGraph(const PlannedGraph &graph,
                                      const PlanOptions &options,
                                      int64_t rankBytes, bool atLeast) const;
-  /// A graph that does not fit by itself; `status` says so of its widest plans.
+  /// Returns the failure for a graph that does not fit alone; `status` is that
+  /// of its widest plans.
   Status refuseGraph(const PlannedGraph &graph, int64_t given,
                      int64_t rankBytes, const Status &status) const;
-  /// Each graph's phase fits by itself, but not beside the one before it, or not
-  /// what its switches pass on.
+  /// Returns the failure for phases that fit alone, but not beside the phase
+  /// before or with their switches' transit buffers.
   Status refuseNeighbours(int rank, int64_t rankBytes, int64_t need) const;
   Status sizeGraphs(int64_t given, int64_t rankBytes, bool atLeast,
                     StepRegions &regions,

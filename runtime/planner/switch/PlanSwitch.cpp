@@ -121,7 +121,7 @@ StatusOr<SwitchPlan> orAlgorithm1(const std::vector<SwitchTensor> &tensors,
   return std::move(timed.dealt).plan(timed.order);
 }
 
-/// With detours, where these are worth it, or without.
+/// Deals the routes with detours, if these pay, or without.
 TimedSwitch dealWays(const std::vector<SwitchTensor> &tensors,
                      const switches::Lots &lots, const SwitchNetwork &ports,
                      const SwitchOptions &options,

@@ -43,7 +43,7 @@ public:
     for (int b = 0; way_ && b < way_->buckets(); ++b)
       wait(b, program);
   }
-  /// For what brings parts of these parameters.
+  /// Waits for buckets that bring parts of these parameters.
   template <typename Parameters>
   void waitFor(const Parameters &parameters,
                std::vector<Instruction> &program) {
@@ -163,7 +163,7 @@ public:
           [&](int rank) { return readiness[rank].lastPass(); });
   }
 
-  /// By rank, in order.
+  /// Returns the starts by rank, in order.
   StatusOr<std::vector<std::vector<PlacedStart>>> place() {
     size_t g = 0, v = 0;
     while (g < gradients_.size() || v < values_.size()) {
@@ -255,7 +255,7 @@ public:
     }
   }
 
-  /// `starts` of the switches to the phase behind this one, in their order.
+  /// Joins a phase; `starts` are those of switches to the next phase, in order.
   void join(int k, const RankView &view, const std::vector<PlacedStart> &starts,
             plan::RankProgram &program) {
     std::vector<Instruction> out;

@@ -50,7 +50,8 @@ static bool areInOrderByLayers(const ExecutableGraph &graph,
   return true;
 }
 
-/// The parameter of an instruction that exchanges `p` alone.
+/// Returns the number of parameter `p` in an instruction that exchanges it
+/// alone.
 static int numberIn(const RankView &view, int layer, int p) {
   const auto &list = view.layer(layer).parameters();
   return static_cast<int>(std::find(list.begin(), list.end(), p) -
@@ -238,14 +239,15 @@ void ProgramWriter::evaluate(int m) {
   }
 }
 
-/// A parameter that several layers use is reduced with the one that updates
-/// it, the first of the rank, which backward reaches last.
+/// Starts the reduction of a layer. A parameter that several layers use is
+/// reduced with the layer that updates it. That is the first of the rank, which
+/// backward reaches last.
 void ProgramWriter::startReduction(int layer) {
   if (choice_.reduces() && view_.sharesParameters(layer))
     startInStage(Instruction::REDUCE_GRADS_START, layer);
 }
 
-/// From this layer down to the first one.
+/// Starts reductions from this layer down to the first one.
 void ProgramWriter::startReductions(int layer) {
   for (int l = layer; l >= view_.firstLayer(); --l)
     startReduction(l);
@@ -284,8 +286,8 @@ void ProgramWriter::startGathers() {
   }
 }
 
-/// A layer may use parameters of another one. That one comes before it on this
-/// rank, and so does its forward.
+/// Waits for the parameters of a layer. It may use those of another one, which
+/// comes before it on this rank, and so does its forward.
 void ProgramWriter::waitForGather(int layer) {
   if (gathering_[layer])
     add(Instruction::GATHER_PARAMS_WAIT, layer, 0);

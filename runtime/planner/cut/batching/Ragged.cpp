@@ -23,7 +23,7 @@ StatusOr<MicroBatches> cut(const BatchingProblem &problem) {
   return dealMicroBatches(problem, partition, false);
 }
 
-/// The cut of `padded`, without its padding.
+/// Returns the cut of `padded`, without its padding.
 StatusOr<MicroBatches> cutByLength(const BatchingProblem &problem) {
   DYNA_ASSIGN_OR_RETURN(auto partition, partitionByLength(problem));
   for (size_t m = 0; m < partition.microBatches.size(); ++m) {

@@ -100,14 +100,15 @@ private:
     return problem_.previous.empty() ? -1 : problem_.previous[m];
   }
 
-  /// Number of inputs, or gradients, that an item still waits for.
+  /// Returns number of inputs, or gradients, that an item still waits for.
   int &waitingFor(int s, ItemKind kind, int m) {
     return waiting_[(2 * s + (kind == ItemKind::Backward ? 1 : 0)) *
                         problem_.microBatches() +
                     m];
   }
 
-  /// The first stage's backwards make nothing ready.
+  /// Returns true if any item is ready. The first stage's backwards make
+  /// nothing ready.
   bool anyReady() const {
     return std::any_of(stages_.begin(), stages_.end(),
                        [](const CyclicStage &s) {

@@ -14,8 +14,8 @@
 namespace dyna {
 namespace {
 
-/// Longest cuts of sorted values into `count` clusters of least squared
-/// differences: the ends of the clusters.
+/// Cuts sorted values into `count` clusters with the least squared differences.
+/// Returns the ends of the clusters.
 std::vector<int> clusterEnds(const std::vector<double> &sorted, int count) {
   const int n = static_cast<int>(sorted.size());
   std::vector<double> sums(n + 1, 0), squares(n + 1, 0);
@@ -58,9 +58,9 @@ std::vector<int> bySeconds(const std::vector<double> &seconds) {
   return order;
 }
 
-/// Short ones first and last: they fill and drain a pipeline in little time. Of
-/// every `rise` + `fall`, that many come before and behind the longest; with
-/// `lastFirst` the very shortest is the last.
+/// Returns an order with short ones first and last: they fill and drain a
+/// pipeline in little time. Of every `rise` + `fall`, that many come before and
+/// after the longest. With `lastFirst` the very shortest is the last.
 std::vector<int> hill(const std::vector<int> &sorted, int rise, int fall,
                       bool lastFirst) {
   std::vector<int> front, back;
@@ -88,7 +88,8 @@ bool areAlike(const PipelineProblem &problem) {
          same(problem.kept) && same(problem.late);
 }
 
-/// Micro-batches that follow each other, in order; each alone if none does.
+/// Returns micro-batches that follow each other, in order; each alone if none
+/// does.
 std::vector<std::vector<int>> chainsOf(const PipelineProblem &problem) {
   const int count = problem.microBatches();
   std::vector<int> next(count, -1);
@@ -193,7 +194,7 @@ bool Search::take(const MicroBatchOrder &order) {
   return true;
 }
 
-/// Algorithm 1 itself, on the same clock: what is returned is never longer.
+/// Tries Algorithm 1 itself, on the same clock: the result is never longer.
 void Search::tryCyclic(const std::vector<int> &injected) {
   StageOrders orders = cyclicOrders(problem_, expand({injected, {}}).forwards);
   std::vector<int> peak(orders.size(), 0);
@@ -271,8 +272,8 @@ void Search::chooseRule() {
     }
 }
 
-/// A random one: two micro-batches change places, or one moves; in the order of
-/// forwards, of backwards, or both.
+/// Makes a random change: two micro-batches change places, or one moves. It
+/// affects the order of forwards, of backwards, or both.
 bool Search::change(MicroBatchOrder &order) {
   constexpr int near = 8;
   int kind = below(10), from = below(count_), to = below(count_);
@@ -307,7 +308,8 @@ bool Search::change(MicroBatchOrder &order) {
   return true;
 }
 
-/// Descent along plateaus. What one change does shows a few micro-batches later.
+/// Descends along plateaus. The effect of a change shows a few micro-batches
+/// later.
 void Search::refine() {
   constexpr int shows = 4;
   if (alike_ || isGoodEnough())

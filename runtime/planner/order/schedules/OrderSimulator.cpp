@@ -22,7 +22,7 @@ uint64_t bitsOf(double value) {
   return bits;
 }
 
-/// As many low bits as numbers below `count` need.
+/// Returns as many low bits as numbers below `count` need.
 uint64_t bitsFor(int count) {
   uint64_t bits = 0;
   while (bits + 1 < static_cast<uint64_t>(count))
@@ -230,8 +230,8 @@ void OrderSimulator::decide(int s) {
   keys_[s] = (bitsOf(next.time) & ~stageBits_) | static_cast<uint64_t>(s);
 }
 
-/// The stage whose next item begins first. Four chains, since each comparison
-/// waits for the one before.
+/// Returns the stage whose next item begins first. Uses four chains, because
+/// each comparison waits for the one before.
 int OrderSimulator::first() const {
   uint64_t a = keys_[0], b = keys_[1], c = keys_[2], d = keys_[3];
   for (size_t i = 4; i < keys_.size(); i += 4) {
@@ -244,8 +244,8 @@ int OrderSimulator::first() const {
                           stageBits_);
 }
 
-/// To the last moment at which neither this forward nor this backward was looked
-/// at; how many items came before it.
+/// Goes back to the last moment at which neither this forward nor this backward
+/// was read. Returns the number of items before it.
 int64_t OrderSimulator::restore(Mode mode, int forwards, int backwards,
                                 double &makespan) {
   int f = roundDown(forwards) / apart, b = roundDown(backwards) / apart;
@@ -280,7 +280,8 @@ void OrderSimulator::save(Moment &moment, Stage *states, int64_t items,
   std::copy(now_.begin(), now_.end(), states);
 }
 
-/// To where the order differs from the base; how many items came before.
+/// Goes to the first difference of the order from the base. Returns the number
+/// of items before it.
 int64_t OrderSimulator::begin(const MicroBatchOrder &order, Mode mode,
                               double &makespan) {
   forwards_ = order.forwards.data();

@@ -197,7 +197,7 @@ public:
   std::vector<int> holders(int kind) const { return ranks(kind, true); }
   std::vector<int> needers(int kind) const { return ranks(kind, false); }
 
-  /// A field of this kind, for people.
+  /// Returns a field of this kind, for messages.
   Box example(int kind) const {
     size_t at =
         std::find(fields_.begin(), fields_.end(), kind) - fields_.begin();

@@ -53,7 +53,7 @@ public:
     betweenSeconds_ = network.betweenRate > 0 ? 1 / network.betweenRate : 0;
   }
 
-  /// The time that prices compare loads with, and by which power.
+  /// Sets the time that prices compare loads with, and the exponent.
   void setPrices(double seconds, int exponent) {
     perSecond_ = seconds > 0 ? 1 / seconds : 0;
     exponent_ = exponent;
@@ -215,8 +215,8 @@ private:
     bool mustEnter;
   };
 
-  /// One copy over the network, to a rank that needs it or to one that lends
-  /// its port.
+  /// Sends one copy over the network, to a rank that needs it or to one that
+  /// lends its port.
   void enter(const Lot &lot, const Needers &needers) {
     const int node = needers.node;
     int entry = -1;
@@ -257,8 +257,8 @@ private:
     }
   }
 
-  /// From another node, if that costs less: into the rank's own network port,
-  /// or into that of one which does not have it either.
+  /// Brings the lot from another node, if that costs less. It goes into the
+  /// rank's own network port, or into that of another rank without it.
   bool crossInstead(int node, int rank, double inside) {
     const int other = network_.nodes() > 1 ? cheapestExit(node) : -1;
     if (other < 0)
@@ -280,7 +280,7 @@ private:
     return true;
   }
 
-  /// To the needer that is reached at the least price.
+  /// Sends the lot to the needer with the least price.
   void deliverOnce(const Lot &lot) {
     int bestFrom = -1, bestTo = -1, entry = -1, exitNode = -1;
     double least = kNever;

@@ -42,7 +42,8 @@ static StatusOr<std::string> resolveLink(const std::string &directory) {
   return target.string();
 }
 
-/// Newer steps than the run's own are not its own.
+/// Fails if the directory has valid or unknown steps newer than the run's,
+/// which belong to another run.
 static Status checkNewerSteps(const std::string &directory,
                               int64_t resumedStep) {
   for (int64_t step : listSteps(directory)) {
@@ -169,7 +170,8 @@ void CheckpointStore::removeFirst(std::vector<int64_t> bytes) {
   removedFirst_ = std::move(bytes);
 }
 
-/// Until there is room for one more; the newest whole one always stays.
+/// Removes checkpoints until there is room for one more; the newest complete
+/// one always stays.
 void CheckpointStore::makeRoom(int64_t step) {
   auto lacksRoom = [&] {
     return proveRoom(removedFirst_, 1).code() == StatusCode::ResourceExhausted;

@@ -44,7 +44,7 @@ Status loadTensors(const std::string &path, const JsonValue &files,
   return Status::ok();
 }
 
-/// All files of a model that lies in shards.
+/// Loads all files of a model in shards.
 Status loadShards(const std::string &path, const JsonValue &files,
                   SafetensorsFile &result) {
   DYNA_ASSIGN_OR_RETURN(SafetensorsFile joined,

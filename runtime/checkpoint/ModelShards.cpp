@@ -25,7 +25,8 @@ Status bad(const std::string &index, const std::string &what) {
   return Status::invalidArgument(index + ": " + what);
 }
 
-/// Whoever wrote an index must not choose what else is read.
+/// Returns true for a plain name: the author of an index must not choose which
+/// other files are read.
 bool isPlainName(const std::string &name) {
   return !name.empty() && name != "." && name != ".." &&
          name.find_first_of(std::string_view("/\0", 2)) == std::string::npos;

@@ -110,7 +110,7 @@ private:
     return member.isThere ? read() : reader_.skip();
   }
 
-  /// Behind the 0 that `numbers` begins with.
+  /// Appends integers to `numbers`, which begins with a 0.
   Status readIntegers(size_t limit, Member &member,
                       std::vector<int64_t> &numbers) {
     return reader_.readArray([&, limit]() -> Status {
@@ -165,7 +165,7 @@ Status readMetadata(JsonReader &reader, Metadata &metadata) {
   });
 }
 
-/// The tensors, in order, must cover the data without gap and overlap.
+/// Checks that the tensors, in order, cover the data without gap and overlap.
 Status checkCoverage(const std::vector<TensorView> &tensors,
                      std::string_view buffer) {
   const auto bufferBytes = static_cast<int64_t>(buffer.size());
@@ -337,7 +337,7 @@ void dyna::sortAsInFiles(std::vector<TensorView> &tensors) {
             });
 }
 
-/// The bytes of one tensor, from its memory or from `give`.
+/// Writes the bytes of one tensor, from its memory or from `give`.
 static Status writeTensor(OutputFile &file, const TensorView &tensor,
                           const GiveTensor &give) {
   int64_t bytes = *tensorBytes(tensor.type, tensor.shape);

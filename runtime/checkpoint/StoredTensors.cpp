@@ -33,7 +33,7 @@ Placement placementOf(const StoredNames &names, size_t index,
   return own;
 }
 
-/// A name without the prefix that files may lack.
+/// Returns a name without the prefix that files may lack.
 std::string bareName(const StoredNames &names, const std::string &name) {
   return startsWith(name, names.prefix) ? name.substr(names.prefix.size())
                                         : name;
@@ -153,14 +153,14 @@ int64_t rowElements(const std::vector<int64_t> &shape) {
   return shape.empty() || shape[0] == 0 ? 1 : elementsOf(shape) / shape[0];
 }
 
-/// A scalar is one row.
+/// Returns the rows of a shape; a scalar is one row.
 int64_t rowsOf(const std::vector<int64_t> &shape) {
   return shape.empty() ? 1 : shape[0];
 }
 
 //===--- Import -----------------------------------------------------------===//
 
-/// The inverse of `placeRows`, for the member whose outputs begin at `offset`.
+/// Inverts `placeRows`, for the member whose outputs begin at `offset`.
 Status takeMember(const SafetensorsFile &file, const Group &group,
                   const TensorView &stored, const ParameterSlot &slot,
                   size_t index, int64_t offset, const TakeRows &take) {
@@ -325,7 +325,7 @@ bool isCopy(const SafetensorsFile &file, const std::string &wrapper,
   return false;
 }
 
-/// Every tensor must be used, or be known to be no parameter.
+/// Checks that every tensor is used, or is known to be no parameter.
 Status checkUnused(const StoredNames &names, const SafetensorsFile &file,
                    const std::string &wrapper, const std::vector<Group> &groups,
                    const std::vector<const TensorView *> &stored) {

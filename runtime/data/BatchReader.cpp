@@ -55,7 +55,7 @@ constexpr CursorField cursorFields[] = {
 /// More than any run counts; sums of a few such numbers are still no overflow.
 constexpr int64_t mostCounted = INT64_C(1) << 60;
 
-/// As 16 hexadecimal digits: JSON numbers end at 2^53.
+/// Formats a value as 16 hexadecimal digits: JSON numbers end at 2^53.
 std::string toHex(uint64_t value) {
   constexpr char digits[] = "0123456789abcdef";
   std::string text(16, '0');
@@ -64,7 +64,7 @@ std::string toHex(uint64_t value) {
   return text;
 }
 
-/// Nothing if the member is missing or malformed.
+/// Finds a hexadecimal value; nothing if the member is missing or malformed.
 std::optional<uint64_t> findHex(const JsonValue &value, const char *key) {
   const JsonValue *member = value.find(key);
   if (!member || !member->isString() || member->text.size() != 16)
@@ -130,7 +130,7 @@ BatchReader::BatchReader(SampleIndexPointer index, const BatchOptions &options)
   setCursor({});
 }
 
-/// To a place in this reader's data and order.
+/// Moves to a position in this reader's data and order.
 void BatchReader::setCursor(const DataCursor &cursor) {
   cursor_ = cursor;
   cursor_.shuffle = options_.shuffle;
@@ -185,7 +185,7 @@ void BatchReader::seekNextEpoch(const DataCursor &cursor) {
   setCursor(next);
 }
 
-/// The sample at `head_`, which then stands behind it. Nothing at the end.
+/// Returns the sample at `head_`, and moves after it. Nothing at the end.
 std::optional<int64_t> BatchReader::nextNumber() {
   bool isOrdered = options_.shuffle == Shuffle::Documents;
   int64_t places = isOrdered ? index_->documents() : index_->size();

@@ -41,7 +41,7 @@ static uint64_t hashNames(const LineFields &fields) {
   return hashBytes(names, 0);
 }
 
-/// `file` owns `bytes`, or is empty where the caller does.
+/// Makes a data set. `file` owns `bytes`, or is empty if the caller does.
 StatusOr<DatasetPointer> JsonLinesDataset::create(MappedFile file,
                                                   std::string_view bytes,
                                                   const std::string &name,
@@ -67,7 +67,7 @@ StatusOr<DatasetPointer> JsonLinesDataset::create(MappedFile file,
   return DatasetPointer(result);
 }
 
-/// The lines that begin in a part of the text.
+/// Checks the lines that begin in a part of the text.
 void JsonLinesDataset::checkPart(size_t part, size_t parts, int64_t mostBad,
                                  BadLines &bad) {
   constexpr size_t mostNamed = 3;
@@ -161,8 +161,8 @@ std::vector<std::string> JsonLinesDataset::notes() const {
   return {text + (skipped_ > static_cast<int64_t>(mostNamed) ? "; ..." : "")};
 }
 
-/// A line takes 40 bytes, so lines that are too short to be good are counted: a
-/// file of them is refused by the first.
+/// Finds the lines. A line needs 40 bytes, so lines that are too short to be
+/// valid are counted first. A file of such lines is refused early.
 void JsonLinesDataset::findLines(int64_t mostBad) {
   constexpr std::string_view byteOrderMark = "\xEF\xBB\xBF";
   constexpr size_t shortest = std::string_view("{\"text\":\"\"}").size();

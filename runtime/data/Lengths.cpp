@@ -120,7 +120,7 @@ private:
   }
 };
 
-/// A whole number in [1, limit], or 0.
+/// Parses a whole number in [1, limit]; else returns 0.
 int64_t parseCount(std::string_view text, int64_t limit) {
   int64_t value = 0;
   auto [end, error] =

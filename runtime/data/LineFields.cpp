@@ -43,7 +43,7 @@ constexpr const char *fieldsHint =
     "; expected for example input=instruction+input,target=output, "
     "text=title+body or messages=conversation";
 
-/// The names of a part, by its name.
+/// Returns the names of a part, by its name.
 std::vector<std::string> *partNamed(LineFields &fields,
                                     const std::string &part) {
   if (part == "text")

@@ -78,8 +78,8 @@ template <typename Body> auto withTokenType(int code, Body body) {
   }
 }
 
-/// The first of `count` tokens that is no id of `vocabulary`; `count` if all
-/// are.
+/// Returns the first of `count` tokens that is no id of `vocabulary`; `count`
+/// if all are.
 template <typename Token>
 int64_t firstForeign(std::string_view bytes, int64_t count,
                      int64_t vocabulary) {
@@ -126,7 +126,7 @@ int64_t MegatronIndex::firstSequence(int64_t document) const {
   return load<int64_t>(bytes_, headerBytes + 12 * sequences_ + 8 * document);
 }
 
-/// The token type, n and d, each checked against the size.
+/// Parses the token type, n and d, and checks each against the size.
 Status MegatronIndex::parseHeader() {
   auto failure = [](const std::string &what) {
     return Status::invalidArgument(what);

@@ -34,8 +34,8 @@ int64_t SampleStatistics::lengthAt(double fraction) const {
   return 0;
 }
 
-/// Text cannot be told from a pair with an input of at most one token, and need
-/// not be.
+/// Returns true for a pair. A pair with an input of at most one token looks
+/// like text, and may be treated so.
 static bool isPair(const DocumentShape &shape) { return shape.firstTarget > 1; }
 
 bool SampleIndex::isTooLong(const DocumentShape &shape) const {
@@ -147,7 +147,8 @@ StatusOr<SampleIndexPointer> SampleIndex::create(DatasetPointer dataset,
   return SampleIndexPointer(index);
 }
 
-/// Such ranges lie behind the input, and so behind the gap.
+/// Ignores ranges of a document. They come after the input, and so after the
+/// gap.
 Status SampleIndex::ignoreRanges(int64_t document, const Part &part,
                                  std::vector<int32_t> &targets) const {
   std::vector<DocumentRange> ranges;

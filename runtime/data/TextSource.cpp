@@ -219,7 +219,7 @@ private:
   std::string foreignName_;
 };
 
-/// All sizes and contents.
+/// Computes the fingerprint of all sizes and contents.
 Status TextDataset::takeFingerprint() {
   PieceHashes pieces(*this);
   DYNA_ASSIGN_OR_RETURN(auto hashes, pieces.take());

@@ -8,7 +8,7 @@
 
 using namespace dyna;
 
-/// A description that is there has all that its kind needs.
+/// Checks that a given description has all fields of its kind.
 static dyna_status checkEpilogue(dyna_context *context, const dyna_matmul &p,
                                  const char *name) {
   const dyna_epilogue *epilogue = dyna_described_epilogue(&p);

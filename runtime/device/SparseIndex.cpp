@@ -187,7 +187,8 @@ Status failTile(const TileToCheck &tile, const std::string &what) {
                                  ": " + what);
 }
 
-/// Lines, counts and depths of a tile, whose survivors lie before the end of the arrays.
+/// Checks lines, counts and depths of a tile, whose survivors are before the
+/// end of the arrays.
 Status checkTile(const TileToCheck &tile) {
   const dyna_sparse_side &side = tile.side;
   const int64_t begin = side.starts[tile.number];

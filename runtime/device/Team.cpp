@@ -34,7 +34,8 @@ static double quotaCores(const std::string &folder) {
   return 0;
 }
 
-/// The smallest limit among the process's control groups and their parents.
+/// Returns the smallest limit among the process's control groups and their
+/// parents.
 static double smallestQuota() {
   double smallest = 0;
   auto consider = [&](const std::string &folder) {

@@ -29,7 +29,7 @@ static Status badAddress(const std::string &what) {
   return Status::invalidArgument("--store " + what);
 }
 
-/// Host and port of what comes after "scheme://".
+/// Parses host and port after "scheme://".
 static Status parseHost(const std::string &rest, StoreOptions &options) {
   size_t colon = rest.rfind(':');
   // "[::1]:6379" and "[::1]".

@@ -40,7 +40,7 @@ static StatusOr<dyna_group> findGroup(const dyna_context &context,
   return group;
 }
 
-/// In a group of one, `out` gets what `in` holds.
+/// Copies `in` to `out`, for a group of one.
 static Status copyIdentity(const Collective &c) {
   DYNA_RETURN_IF_ERROR(checkCollective(c, 1, 0));
   size_t bytes = static_cast<size_t>(c.inBytes(1, 0));
@@ -121,7 +121,7 @@ dyna_status dyna_all_to_all(dyna_context *context,
                          {Collective::of(*transposition)}, "all_to_all"));
 }
 
-/// The exchange at `number`, which must be over `group`.
+/// Returns the exchange at `number`, which must be over `group`.
 static StatusOr<Collective> collectiveOf(const dyna_exchange &exchange,
                                          int64_t number, int32_t group) {
   std::string where = "exchange_all: exchange " + std::to_string(number);

@@ -19,7 +19,7 @@ constexpr int64_t kSmall = int64_t(32) << 10;
 constexpr int64_t kShared = kHugePage / 4;
 constexpr int64_t kLine = 64;
 
-/// In huge pages as far as it fills them.
+/// Allocates a block, in huge pages as far as it fills them.
 Scratch::Block largeBlock(int64_t bytes) {
   constexpr std::align_val_t alignment{size_t(kHugePage)};
   auto *data = static_cast<char *>(::operator new[](size_t(bytes), alignment));

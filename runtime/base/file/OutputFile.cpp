@@ -219,7 +219,8 @@ bool OutputFile::openTemporary(mode_t mode) {
   return descriptor_ >= 0;
 }
 
-/// The last step: what stands at the name may have changed since `replace`.
+/// Gives the file its name, as the last step: the file of this name may have
+/// changed since `replace`.
 Status OutputFile::giveName() {
   std::string bytes = "/proc/self/fd/" + std::to_string(descriptor_);
   auto link = [&](const std::string &name) {

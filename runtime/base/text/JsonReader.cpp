@@ -157,7 +157,7 @@ Status JsonReader::finish() {
   return Status::ok();
 }
 
-/// To behind the quote that closes it, whatever is in between.
+/// Skips a string up to the quote that closes it, with any contents.
 Status JsonReader::skipString() {
   for (++at_; !atEnd(); ++at_) {
     at_ = std::min(text_.find_first_of("\"\\", at_), text_.size());

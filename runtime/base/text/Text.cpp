@@ -25,7 +25,7 @@ public:
     length_ += text.size();
   }
 
-  /// One conversion of the C library.
+  /// Writes one value by a conversion of the C library.
   template <typename T> void put(const char *conversion, T value) {
     size_t left = length_ < capacity_ ? capacity_ - length_ : 0;
     int size =

@@ -16,7 +16,7 @@ namespace dyna {
 /// The precision of times, in microseconds: exact in binary and in "%.3f".
 static constexpr double kTick = 0.125;
 
-/// Whole ticks, in microseconds.
+/// Returns whole ticks, in microseconds.
 static double microseconds(double seconds) {
   return std::round(seconds * (1e6 / kTick)) * kTick;
 }

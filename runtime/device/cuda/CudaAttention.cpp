@@ -115,7 +115,7 @@ void addStore(AttentionArguments &args, const dyna_attention &p,
                                {store.stride, store.sumStride});
 }
 
-/// `element`: bytes of the compute type.
+/// Makes the arguments of kernels. `element`: bytes of the compute type.
 AttentionArguments argumentsOf(const dyna_attention &p, int64_t element) {
   AttentionArguments args = {};
   args.segments = p.segments->data;
@@ -240,7 +240,7 @@ dyna_status runFmaGrad(dyna_context *context, const dyna_attention_grad *p,
   return launchOwnRows<storeGrads>(context, args);
 }
 
-/// The kernels of dk and dv in bf16.
+/// Launches the kernels of dk and dv in bf16.
 dyna_status launchKeyGrads(dyna_context *context,
                            const AttentionArguments &args) {
   const int64_t blocks = keyBlocks(args);

@@ -54,8 +54,8 @@ private:
                     static_cast<StreamHandle>(context_->stream), data, bytes));
   }
 
-  /// Where some rows have no target: lists those that have one, unless the call
-  /// does, and clears the gradient of all.
+  /// Lists the rows that have a target, if some have none and the call has no
+  /// list. Clears the gradient of all rows.
   dyna_status listRows() {
     if (isWhole_)
       return DYNA_OK;

@@ -29,7 +29,7 @@ int64_t tiles(const dyna_matmul &p, int64_t tile) {
   return ((p.m + tile - 1) / tile) * ((p.n + tile - 1) / tile);
 }
 
-/// By a kernel of our own; no size is 0.
+/// Multiplies by our own kernel; no size is 0.
 dyna_status multiply(dyna_context *context, ProductKind kind,
                      const dyna_matmul &p) {
   if (p.m > gpu::kMaxSize || p.n > gpu::kMaxSize || p.k > gpu::kMaxSize)
@@ -63,7 +63,7 @@ dyna_status multiply(dyna_context *context, ProductKind kind,
                        : launch<Kernel::product_bf16_nn>(context, args, blocks);
 }
 
-/// By a kernel of our own, over the product in C; no size is 0.
+/// Applies an epilogue by our own kernel, to the product in C; no size is 0.
 dyna_status applyEpilogue(dyna_context *context, ProductKind kind,
                           const dyna_matmul &p, const dyna_epilogue &epilogue) {
   const int64_t element = resultBytes(kind);
@@ -93,7 +93,7 @@ dyna_status applyEpilogue(dyna_context *context, ProductKind kind,
 
 dyna_status run(dyna_context *context, const dyna_matmul *p, ProductKind kind);
 
-/// The product, and what is done behind it after it.
+/// Runs the product, and then its epilogue.
 dyna_status runApart(dyna_context *context, const dyna_matmul &p,
                      ProductKind kind) {
   dyna_matmul plain = p;

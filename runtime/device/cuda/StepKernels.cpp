@@ -12,7 +12,7 @@
 using namespace dyna;
 using namespace dyna::cuda;
 
-/// In the words of the host's kernels.
+/// Describes a bad row with the text of the host's kernels.
 Status cuda::explainBadRow(const gpu::BadRow &bad) {
   if (bad.kind == gpu::BadRow::None)
     return Status::ok();
@@ -98,7 +98,7 @@ Status CudaDevice::zeroWhere(Stream &stream, Buffer &target, int64_t offset,
       &arguments, sizeof arguments);
 }
 
-/// The largest words that all of it are multiples of.
+/// Returns the largest word size of which everything is a multiple.
 static int32_t wordBytes(const dyna_place &p, bool hasGaps) {
   uint64_t all = reinterpret_cast<uintptr_t>(p.source) |
                  reinterpret_cast<uintptr_t>(p.target) |

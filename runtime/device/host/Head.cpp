@@ -213,7 +213,7 @@ private:
     });
   }
 
-  /// A row of bf16 logits in f32, in memory of the thread's own.
+  /// Returns a row of bf16 logits in f32, in memory of the thread's own.
   void *widen(const char *logits, int thread) {
     auto *wide = reinterpret_cast<float *>(
         wideRows_.data() + thread * space_.stride / kLineFloats);

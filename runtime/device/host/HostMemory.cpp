@@ -99,7 +99,7 @@ int64_t dyna::availableMemory(const std::string &root) {
 // Addresses
 //===----------------------------------------------------------------------===//
 
-/// -1: none.
+/// Returns the limit of a resource; -1: none.
 static int64_t limitOf(int resource) {
   rlimit limit;
   if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0 ||

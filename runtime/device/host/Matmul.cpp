@@ -132,7 +132,7 @@ dyna_status launchEpilogue(dyna_context *context, const dyna_matmul &p) {
                       p.epilogue_args_bytes, p.m, p.epilogue_min_rows);
 }
 
-/// C has no elements, or nothing is added to it.
+/// Runs a product whose C has no elements, or to which nothing is added.
 dyna_status runEmpty(dyna_context *context, const dyna_matmul &p,
                      int64_t elementBytes) {
   if (!p.accumulate && p.n > 0)
@@ -147,7 +147,7 @@ struct Block {
   int64_t m0, m, n0, n, k0, k;
 };
 
-/// Element offsets of a block's operands.
+/// Return element offsets of a block's operands.
 int64_t offsetA(const dyna_matmul &p, const Block &b) {
   return p.transpose_a ? b.k0 * p.lda + b.m0 : b.m0 * p.lda + b.k0;
 }
@@ -183,7 +183,7 @@ std::vector<int64_t> evenPieces(int64_t size) {
   return result;
 }
 
-/// One call of sgemm.
+/// Makes one call of sgemm.
 bool multiplyBlock(const dyna_matmul &p, const Block &b, bool accumulate) {
   return dnnl_sgemm(
              p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', b.m, b.n,
@@ -193,7 +193,7 @@ bool multiplyBlock(const dyna_matmul &p, const Block &b, bool accumulate) {
              static_cast<float *>(p.c) + offsetC(p, b), p.ldc) == dnnl_success;
 }
 
-/// The product of one slice by sgemm, on this thread.
+/// Computes the product of one slice by sgemm, on this thread.
 bool multiply(const dyna_matmul &p, const Block &slice, bool accumulate) {
   OneThread single;
   if (!p.transpose_a)
@@ -261,7 +261,8 @@ bool prepareF32(HostDevice &device, const dyna_matmul &p, const Grid &grid) {
   return device.reserveWorkers(primitives->scratchBytes());
 }
 
-/// The product of one slice by what prepareF32 made, on this thread.
+/// Computes the product of one slice with the code of prepareF32, on this
+/// thread.
 bool multiplyPrepared(HostDevice &device, const dyna_matmul &p,
                       const Block &slice, int worker) {
   Block piece = slice;
@@ -361,7 +362,8 @@ void forPieces(const dyna_matmul &p, const Block &slice, Types types,
   }
 }
 
-/// False when oneDNN has no code for a shape; nothing was done then.
+/// Prepares code for the product. Returns false, and does nothing, if oneDNN
+/// has none for a shape.
 bool prepareNative(HostDevice &device, const dyna_matmul &p, const Grid &grid,
                    Types types) {
   MatmulPrimitives &products = *device.primitives();

@@ -59,7 +59,8 @@ OneThread::~OneThread() {
 // Choice
 //===----------------------------------------------------------------------===//
 
-/// AMX with bf16 tiles that the system lets programs use.
+/// Returns true if there is AMX with bf16 tiles that the system lets programs
+/// use.
 static bool hasAmx() {
 #if defined(__x86_64__)
   unsigned eax, ebx, ecx, edx;
@@ -156,8 +157,8 @@ static dnnl_primitive_attr_t makeAttributes(bool accumulate) {
   return attributes;
 }
 
-/// oneDNN makes code without looking whether it got the memory for it. Other
-/// ranks of this process may do so at the same time.
+/// Returns true if there is memory for code. oneDNN makes code without a check
+/// of its allocation. Other ranks of this process may do so at the same time.
 static bool hasRoomForCode() {
   constexpr int64_t enough = int64_t(24) << 20;
   int64_t left = availableAddresses();

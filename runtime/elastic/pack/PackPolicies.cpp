@@ -64,7 +64,7 @@ private:
   int active_;
 };
 
-/// Algorithm 3, with the two mended lines.
+/// Runs Algorithm 3, with the two corrected lines.
 void packByFirstFit(Packer &packer, int wanted) {
   for (int source = 0; source < packer.ranks(); ++source)
     for (int target = source + 1; target < packer.ranks(); ++target)

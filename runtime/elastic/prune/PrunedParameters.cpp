@@ -15,7 +15,8 @@ bool isMatrix(const Model &model, int parameter) {
   return model.parameter(parameter).shape_size() > 1;
 }
 
-/// Frozen weights keep their values, so only trained matrices are pruned.
+/// Returns true for trained matrices. Frozen weights keep their values, so they
+/// are not pruned.
 bool canBePruned(const Model &model, int parameter) {
   return isMatrix(model, parameter) && !model.isFrozen(parameter);
 }

@@ -104,7 +104,8 @@ Status RankExchange::message(const Instruction &i, void *data, int64_t bytes,
   return Status::ok();
 }
 
-/// A parameter's rows, which are dealt to its holders.
+/// Returns the collective along a parameter's rows, which are split over its
+/// holders.
 Collective RankExchange::along(const ParameterData &parameter) const {
   Collective rows;
   rows.element = parameter.element;

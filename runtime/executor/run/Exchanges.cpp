@@ -32,7 +32,8 @@ static Status exchangeParameters(Run &run, const Instruction &i) {
                  : exchange.startReductions(i.layer, parameters, stream);
 }
 
-/// By layer, so that the sum over layers is taken in one order everywhere.
+/// Combines norms by layer, so that the sum over layers has one order on all
+/// ranks.
 static Status combineNorms(Run &run) {
   run.hasNorm = true;
   DYNA_RETURN_IF_ERROR(noteLosses(run));

@@ -175,7 +175,8 @@ StatusOr<GraphSeat *> Executor::seatOf(const plan::Plan &plan) {
                                  plan.graph + "', but this is " + known);
 }
 
-/// A rank's program asks for no more of the parameters than its seat has.
+/// Checks that a rank's program needs no more of the parameters than its seat
+/// has.
 static Status checkPersistent(const GraphSeat &seat,
                               const plan::RankProgram &program) {
   for (const Instruction &i : program.instructions)

@@ -213,7 +213,7 @@ static Status callRecompute(Run &run, const Instruction &i) {
   return call(run, i, values, {}, {}, {});
 }
 
-/// Backward of the slices adds up from zero.
+/// Clears the gradients of keys: backward of slices adds to them.
 static Status clearKeyGradients(Run &run, const Instruction &i) {
   const int64_t bytes = run.view().keyGradientBytes(
       i.layer, run.blocks.bundles().of(i.microBatch).rows);

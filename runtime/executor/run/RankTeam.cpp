@@ -304,7 +304,7 @@ RankTeam::Rank *RankTeam::findLocal(int rank) {
 // Moves
 //===----------------------------------------------------------------------===//
 
-/// Cut into boxes of few bytes, whole rows of a transfer each.
+/// Cuts transfers into boxes of few bytes, of whole rows.
 static std::vector<Transfer> cutRows(const std::vector<Transfer> &transfers,
                                      int64_t element) {
   std::vector<Transfer> cut;
@@ -392,7 +392,7 @@ static void copyRows(const void *source, int64_t sourceRow, void *target,
                 static_cast<const char *>(source) + r * sourceRow, bytes);
 }
 
-/// The element of a tensor in its own type, or bf16 widened.
+/// Returns an element of a tensor in its own type, or bf16 widened.
 static float widen(uint16_t bits) {
   uint32_t wide = static_cast<uint32_t>(bits) << 16;
   float value;

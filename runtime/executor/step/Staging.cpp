@@ -76,7 +76,7 @@ int64_t makeRuns(const Key *keys, int64_t count, int32_t *rows,
   return runs;
 }
 
-/// The tables that there is room for, from what has been staged.
+/// Fills the tables that the layout has room for, from the staged rows.
 void addTables(Staging &staging) {
   const BatchLayout &layout = staging.layout;
   const int64_t rows = staging.load.queries;

@@ -84,7 +84,7 @@ static void forgetInstruction(TraceSlice &slice) {
   slice.arrow = 0;
 }
 
-/// From where one of the two begins to where one ends.
+/// Extends a slice to the earlier begin and the later end of two.
 static void spanBoth(TraceSlice &all, const TraceSlice &slice) {
   all.beginSeconds = std::min(all.beginSeconds, slice.beginSeconds);
   all.endSeconds = std::max(all.endSeconds, slice.endSeconds);

@@ -156,7 +156,7 @@ private:
     return {failure("refuses: " + said), false, nullptr};
   }
 
-  /// Once, on a connection that is made if there is none.
+  /// Tries a request once, on a connection that is made if there is none.
   Outcome tryOnce(const std::vector<std::string_view> &words) {
     if (!context_) {
       if (Status status = connectLocked(); !status.isOk())

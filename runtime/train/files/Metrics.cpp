@@ -21,7 +21,7 @@
 
 namespace dyna {
 
-/// The whole lines up to the first that lies behind `step`.
+/// Returns the whole lines up to the first that is after `step`.
 StatusOr<MetricsFile::KeptLines> MetricsFile::linesUpTo(const std::string &path,
                                                         int64_t step) {
   DYNA_ASSIGN_OR_RETURN(std::string text, readFile(path));
@@ -68,7 +68,7 @@ static Status lockAt(int descriptor, const std::string &path) {
       " at this moment; stop it or choose another file");
 }
 
-/// A new run replaces what an earlier one wrote, and nothing else.
+/// Checks that a new run replaces only a file of metrics.
 static Status checkOwn(const std::string &path) {
   // Forecasts make lines long. What is longer than all lines of a run is none.
   constexpr size_t mostBytes = size_t{16} << 20, chunk = size_t{64} << 10;

@@ -39,7 +39,7 @@ std::vector<NamedPath> outputsOf(const TrainOptions &options) {
   return outputs;
 }
 
-/// The folder that an output lies in, however it is written.
+/// Returns the folder of an output, for any spelling of its path.
 std::filesystem::path folderOf(const std::string &path) {
   std::error_code error;
   std::filesystem::path absolute = std::filesystem::absolute(path, error);

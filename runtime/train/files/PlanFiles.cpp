@@ -21,7 +21,7 @@ std::string planPath(const std::string &folder, int64_t step) {
   return joinPath(folder, "step-" + std::to_string(step + 1) + ".plan");
 }
 
-/// The number that the metrics have for the step; 0: no plan is called so.
+/// Returns the number of the step in metrics; 0 if no plan has this name.
 static int64_t stepOfName(const std::string &name) {
   constexpr std::string_view front = "step-", back = ".plan";
   if (name.size() <= front.size() + back.size() ||

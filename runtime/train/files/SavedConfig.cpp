@@ -41,7 +41,8 @@ void setMember(JsonValue &object, const std::string &key, JsonValue value) {
   object.items.push_back(std::move(value));
 }
 
-/// An id, or an array of ids, all of the vocabulary.
+/// Returns true if the value is an id, or an array of ids, all of the
+/// vocabulary.
 bool isOfVocabulary(const JsonValue &value, int64_t vocabulary) {
   if (value.isArray())
     return !value.items.empty() &&
@@ -53,7 +54,8 @@ bool isOfVocabulary(const JsonValue &value, int64_t vocabulary) {
   return value.integer && *value.integer >= 0 && *value.integer < vocabulary;
 }
 
-/// `byDefault`: the id that programs assume if the config names none.
+/// Sets a token. `byDefault`: the id that programs assume if the config names
+/// none.
 void setToken(JsonValue &config, const char *key, int64_t vocabulary,
               int64_t byDefault, std::optional<int32_t> endToken) {
   const JsonValue *given = config.find(key);
@@ -97,7 +99,8 @@ void dropMember(JsonValue &object, const std::string &key) {
   object.keys.erase(at);
 }
 
-/// The type of a scaling, under the newer name or the older one; null if none.
+/// Returns the type of a scaling, under the newer name or the older one; null
+/// if none.
 const JsonValue *scalingType(const JsonValue *object) {
   if (isNull(object))
     return nullptr;

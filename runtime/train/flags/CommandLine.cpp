@@ -109,7 +109,7 @@ StoredArgument splitStored(const std::string &argument) {
   return result;
 }
 
-/// The flag's value as text, empty for what is not set.
+/// Returns the flag's value as text; empty if it is not set.
 std::vector<std::string> valuesOf(const Flag &flag,
                                   const TrainOptions &options) {
   if (flag.toggle)
@@ -207,7 +207,8 @@ std::string storedValue(const std::vector<std::string> &arguments,
   return "";
 }
 
-/// The first of `flags` that is given is refused: `what`, in which %s is its name.
+/// Refuses the first of `flags` that is given, with the text `what`, in which
+/// %s is its name.
 Status refuseAny(const TrainOptions &options,
                  std::initializer_list<const char *> flags, const char *what) {
   for (const char *flag : flags)

@@ -43,7 +43,8 @@ Flag choice(const char *section, const char *name, const char *help,
   flag.choices = std::move(choices);
   return flag;
 }
-/// A choice that only `=` gives: the flag alone means the first word.
+/// Describes a flag whose choice is optional with `=`: the flag alone means the
+/// first word.
 Flag describe(const char *section, const char *name, const char *help,
               std::string TrainOptions::*field,
               std::vector<std::string> choices) {
@@ -82,7 +83,8 @@ struct SetField {
   }
 };
 
-/// A flag that is a planning word; `more` is said of runs alone.
+/// Describes a flag that is a planning word; `more` is help text for runs
+/// alone.
 Flag planning(const char *section, Word name, Stored stored,
               const char *more = "") {
   static std::deque<std::string> texts; // keeps the help of all

@@ -105,7 +105,8 @@ std::string resumeDirectory(const std::string &resume,
   return step.parent_path().string();
 }
 
-/// The saved run's flags with those of the command line on top.
+/// Merges the saved run's flags with those of the command line, which have
+/// priority.
 Status mergeResumed(const std::vector<std::string> &arguments,
                     const Model &model, ResumedRun &run,
                     TrainOptions &options) {
@@ -166,8 +167,8 @@ Status mergeResumed(const std::vector<std::string> &arguments,
   return Status::ok();
 }
 
-/// Whatever ends this process's part of a run ends that of the others: they
-/// would wait for it until their deadline, and not know why.
+/// Tells the other processes of a failure here. They would otherwise wait until
+/// their deadline, without the reason.
 Status tellOthers(Session &session, const Status &status) {
   if (!status.isOk())
     session.ranks->abort(status);
@@ -199,8 +200,8 @@ void sayDone(const ResumedRun &run, const TrainOptions &options,
     (void)CheckpointStore::open(options.save, run.state.step, options.keep);
 }
 
-/// At most one of `loaded` (--load) and `resumed` is set. `stoppedBy` becomes
-/// the signal that ended the run early, if any.
+/// Trains. At most one of `loaded` (--load) and `resumed` is set. `stoppedBy`
+/// becomes the signal that ended the run early, if any.
 Status train(const dyna_program &program, const Model &model,
              const TrainOptions &options, const Checkpoint *loaded,
              const ResumedRun *resumed, int &stoppedBy) {
@@ -288,7 +289,7 @@ Status evaluateOnly(const dyna_program &program, const Model &model,
                     guarded([&] { return evaluateSession(session, loaded); }));
 }
 
-/// Until the executors' run is over.
+/// Plans until the executors' run is over.
 Status planOnly(const Model &model, const TrainOptions &options,
                 int &stoppedBy) {
   DYNA_ASSIGN_OR_RETURN(PlannerNumber number,
@@ -307,7 +308,7 @@ Status planOnly(const Model &model, const TrainOptions &options,
   return Status::ok();
 }
 
-/// In the order of the files, whatever --shuffle says.
+/// Writes lengths in the order of the files, independent of --shuffle.
 Status writeLengths(const Model &model, const TrainOptions &options) {
   Session session;
   DYNA_RETURN_IF_ERROR(openPlanning(model, options, session));

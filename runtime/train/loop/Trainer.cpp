@@ -44,7 +44,8 @@ static std::string describeRun(const Session &session) {
                     formatBytes(session.peakBytes()));
 }
 
-/// A process that is one rank of several writes a file of its own.
+/// Returns the path of this process's file. If it has one rank of several, it
+/// writes a file of its own.
 static std::string pathOfRank(const Session &session, const std::string &path) {
   int rank = session.ranks->firstRank();
   return path + (rank > 0 ? formatText(".rank%d", rank) : "");
@@ -143,8 +144,8 @@ void Trainer::describeStart() {
     progress_.note("note: " + note);
 }
 
-/// Everything that will be written is opened before the first step, so that a
-/// wrong path costs no training.
+/// Opens all files that will be written before the first step, so that a wrong
+/// path costs no training.
 Status Trainer::openFiles() {
   if (!session_.writesFiles())
     return Status::ok();
@@ -240,8 +241,8 @@ Status Trainer::seekData() {
   return Status::ok();
 }
 
-/// A log must not cost the training that it is about. What is missing at the
-/// end is an error then.
+/// Handles a failure to write metrics. It must not end the training; lines that
+/// are missing at the end are an error then.
 void Trainer::checkLogged(const Status &written) {
   if (std::string note = metrics_.takeNote(); !note.empty())
     progress_.note("warning: " + note);
@@ -398,8 +399,8 @@ Status Trainer::runPlannedSteps() {
   return Status::ok();
 }
 
-/// A run whose weights are no numbers has diverged. It ends without a save, so that its
-/// earlier checkpoints stay.
+/// Prunes if it is due. A run whose weights are NaN has diverged. It ends
+/// without a save, so that its earlier checkpoints stay.
 Status Trainer::pruneIfDue(int64_t step) {
   if (!pruning_.isDue(step))
     return Status::ok();
@@ -432,9 +433,9 @@ Status Trainer::timeAlgorithms(int64_t done) {
 // The end
 //===----------------------------------------------------------------------===//
 
-/// All processes hand over what their ranks have; the one of rank 0 writes.
-/// `failure`, the same on all or another text on the others: why nothing was
-/// saved, which the run survives. What is returned it does not.
+/// Saves: all processes send the data of their ranks, and that of rank 0
+/// writes. `failure` is why nothing was saved, with any text on the others; the
+/// run survives it. The run does not survive the returned status.
 Status Trainer::save(int64_t step, Status &failure) {
   failure = Status::ok();
   if (options_.save.empty() || savedStep_ == step)
@@ -482,7 +483,8 @@ static Status notSaved(int64_t step, const Status &failure) {
                            failure.message()));
 }
 
-/// A save that fails does not end the run: it is tried again soon.
+/// Saves during the run. A save that fails does not end the run: it is tried
+/// again soon.
 Status Trainer::saveOnTheWay(int64_t step, bool isAsked) {
   Status failure;
   DYNA_RETURN_IF_ERROR(save(step, failure));
@@ -499,7 +501,7 @@ Status Trainer::saveOnTheWay(int64_t step, bool isAsked) {
   return Status::ok();
 }
 
-/// The last chance, taken several times where that may help.
+/// Saves at the end: the last chance, with several tries if that may help.
 Status Trainer::saveAtTheEnd(int64_t step) {
   Status failure;
   for (int pause : {1, 4, 0}) {

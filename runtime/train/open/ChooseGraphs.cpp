@@ -120,7 +120,8 @@ void noteUnused(Session &session, const LengthRanges &ranges) {
                    unused, used.empty() ? "other ones" : used));
 }
 
-/// One stage works in windows, which 'gpipe' is about too.
+/// Notes that --pipeline has no effect with one stage. An exception is 'gpipe',
+/// which describes its windows.
 void noteUnusedPipeline(Session &session) {
   const std::string &pipeline = session.options.pipeline;
   if (pipeline.empty() || pipeline == ruleOf(Schedule::GPipe).name)
@@ -165,7 +166,7 @@ Status chooseRanges(Session &session) {
   return Status::ok();
 }
 
-/// The graph of --strategy, for samples of all lengths.
+/// Chooses the graph of --strategy, for samples of all lengths.
 Status chooseStrategy(Session &session) {
   const TrainOptions &options = session.options;
   Strategy strategy;

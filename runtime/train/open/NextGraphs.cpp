@@ -14,7 +14,7 @@
 
 namespace dyna {
 
-/// Longest sample of the data that the run has open.
+/// Returns longest sample of the data that the run has open.
 static int64_t longestSampleOf(const Session &session) {
   int64_t longest = 0;
   for (const SampleIndexPointer &index : {session.data, session.heldOut})

@@ -170,7 +170,8 @@ Status findRanges(Session &session) {
 // Ranks
 //===----------------------------------------------------------------------===//
 
-/// A few more threads than cores only cost time; very many never get anywhere.
+/// Checks the number of threads. A few more threads than cores only cost time;
+/// very many never finish.
 Status checkThreads(const TrainOptions &options) {
   int cores = availableCores();
   if (options.threads <= 8 * static_cast<int64_t>(cores))
@@ -181,7 +182,7 @@ Status checkThreads(const TrainOptions &options) {
       options.threads, cores));
 }
 
-/// As many as devices of this kind can be for now.
+/// Checks that this kind of device supports the number of ranks.
 Status checkRanks(const Session &session) {
   const int most = dyna_device_kind.mostRanks;
   const int ranks = session.worldRanks();
@@ -209,7 +210,8 @@ Status checkLaunch(const TrainOptions &options, bool linked) {
   return Status::ok();
 }
 
-/// The parameters alone count for --load, everything for --resume.
+/// Describes the start: the parameters alone for --load, everything for
+/// --resume.
 std::string describeStart(const Checkpoint *start,
                           const TrainOptions &options) {
   if (!start)
@@ -349,7 +351,7 @@ Status makeRanks(Session &session, std::vector<RankResources> &ranks,
   return Status::ok();
 }
 
-/// All that plans depend on is known from here on.
+/// Makes the planner. Everything that plans depend on is known from here on.
 void openPlanner(Session &session, const StepRegions &regions) {
   regions.apply(*session.graphs);
   session.planner = std::make_unique<StepPlanner>(

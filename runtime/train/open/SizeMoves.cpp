@@ -32,7 +32,7 @@ int64_t arenaFor(int64_t persistentBytes, int64_t regionBytes) {
 /// between graphs.
 class ArenaSizes {
 public:
-  /// `limit`: bytes that a rank may take; -1: not limited.
+  /// `limit`: largest number of bytes of a rank; -1: not limited.
   ArenaSizes(int ranks, int64_t limit)
       : limit_(limit), bytes_(ranks, std::max<int64_t>(limit, 0)) {}
 

@@ -29,7 +29,8 @@ public:
   std::string runKey() const { return runPrefix(prefix_, run_); }
   void stop() { isStopped_ = true; }
 
-  /// The next step that may be planned, once it may; without samples at the end.
+  /// Reads the next step as soon as it may be planned; without samples at the
+  /// end.
   StatusOr<PlannedStep> read() {
     DYNA_ASSIGN_OR_RETURN(bool goesOn, awaitTurn());
     PlannedStep step;
@@ -44,7 +45,7 @@ public:
   }
 
 private:
-  /// False when there is nothing more to plan.
+  /// Waits for the next step. Returns false if there is nothing more to plan.
   StatusOr<bool> awaitTurn() {
     auto deadline = Clock::now() + std::chrono::seconds(options_.timeout);
     while (!isStopped_ && !stopSignal()) {
@@ -89,7 +90,7 @@ private:
     return std::optional<PlanMark>(std::move(*mark));
   }
 
-  /// The mark of the run that is followed; nothing if it is in no slot.
+  /// Returns the mark of the followed run; nothing if it is in no slot.
   StatusOr<std::optional<PlanMark>> findMark() {
     for (int i = 0; i < kMostRuns; ++i) {
       const int slot = (slot_ + i) % kMostRuns;
@@ -167,7 +168,8 @@ private:
     return Status::ok();
   }
 
-  /// Behind the end of the run; false, for there is nothing more to plan.
+  /// Leaves the run after its end. Returns false: there is nothing more to
+  /// plan.
   StatusOr<bool> leave() {
     // They may have been put once more since the executors removed them.
     DYNA_RETURN_IF_ERROR(store_.remove(plannersKey(runKey())));
@@ -175,8 +177,8 @@ private:
     return false;
   }
 
-  /// To where the executors stand, if that is not within what was read: further
-  /// on, or with a store that forgot what was put.
+  /// Goes to the position of the executors if it is outside of the steps that
+  /// were read. It may be further on, or the store may have lost plans.
   Status follow(const PlanMark &mark) {
     int64_t losses = store_.losses();
     bool isLost = losses != losses_;

@@ -52,7 +52,8 @@ Status RunBeacon::put() {
       kMostRuns, store_.describe()));
 }
 
-/// A failure is not said: the next request of the run itself says it.
+/// Repeats the mark. It does not report a failure: the next request of the run
+/// itself does.
 void RunBeacon::repeat() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!isStopped_)

@@ -179,8 +179,9 @@ private:
     return std::clamp<int64_t>(std::strtol(text.c_str(), nullptr, 10), 1, 1024);
   }
 
-  /// Once this run had planners, plans are theirs. Those that still wait for a run
-  /// are expected to join this one; if they join another, they wait no more.
+  /// Counts planners. Once this run had planners, they make its plans. Planners
+  /// that still wait for a run are expected to join this one; if they join
+  /// another, they leave the list.
   StatusOr<int64_t> countPlanners() {
     DYNA_ASSIGN_OR_RETURN(int64_t own, countOwnPlanners());
     if (own > 0)
@@ -235,7 +236,7 @@ private:
     missing_.erase({planners, owner});
   }
 
-  /// A failure, or a note that this process plans instead.
+  /// Returns a failure, or notes that this process plans instead.
   Status miss(const PlannedStep &step, int64_t planners, int64_t owner) {
     std::string who = planners > 0
                           ? formatText("planner %d of %d", owner, planners)

@@ -15,7 +15,8 @@ namespace {
 
 constexpr int repeats = 15;
 
-/// `less` for a few bytes, `more` for so many beyond them.
+/// Returns a link. `less` is the time of a few bytes, `more` that of `bytes`
+/// more.
 cost::Link linkOf(double less, double more, double bytes) {
   cost::Link link;
   link.set_latency_seconds(less);
@@ -23,7 +24,7 @@ cost::Link linkOf(double less, double more, double bytes) {
   return link;
 }
 
-/// In the terms of an all-reduce round a ring.
+/// Measures links by sums, as an all-reduce on a ring.
 StatusOr<cost::Link> linkOfSums(RankTeam &ranks) {
   const int n = ranks.graph().ranks();
   constexpr int64_t few = 1, many = INT64_C(1) << 20;

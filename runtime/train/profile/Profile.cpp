@@ -67,7 +67,7 @@ public:
       : session_(session), ranks_(*session.ranks), seconds_(seconds),
         begin_(Clock::now()), scalars_(scalarsOf(session.options)) {}
 
-  /// False: a signal ended it.
+  /// Runs the profile. Returns false if a signal ended it.
   StatusOr<bool> run();
   const Profiled &profiled() const { return profiled_; }
 
@@ -111,7 +111,7 @@ private:
   bool isStopped_ = false;
 };
 
-/// Every replica gets one such micro-batch.
+/// Makes a mini-batch in which every replica gets one such micro-batch.
 MiniBatch Profiler::makeBatch(const ProfileShape &shape) const {
   MiniBatch batch;
   const int64_t vocabulary = session_.model->manifest().facts().vocabulary();
@@ -166,7 +166,8 @@ bool countsInSlices(const plan::Plan &plan, const Instruction &i,
          loadOf(plan.microBatches[i.microBatch]).context > 0;
 }
 
-/// The slices of a trace are those of the program's instructions, in order.
+/// Adds the times of a trace. Its slices are those of the program's
+/// instructions, in order.
 void Profiler::take(int rank, const plan::Plan &plan,
                     const TraceRecorder &trace, const MiniBatch &batch,
                     const std::vector<cost::Direction> &directions,
@@ -321,7 +322,8 @@ void Profiler::showProgress(const std::string &what) {
   shown_ = elapsed() + secondsBetweenLines;
 }
 
-/// With --algorithms: functions are those of a run that has had all these sizes.
+/// Times algorithms, with --algorithms: functions then run as in a run that has
+/// had all these sizes.
 Status Profiler::timeAlgorithms(const std::vector<ProfileShape> &shapes) {
   if (session_.options.algorithms.empty())
     return Status::ok();
@@ -401,7 +403,7 @@ StatusOr<bool> Profiler::run() {
   return !isStopped_;
 }
 
-/// The layers of each kind that a stage has, about.
+/// Returns about as many layers of each kind as a stage has.
 int layersOfStage(const Model &model, int stages) {
   std::map<int, int> counts;
   int most = 0;

@@ -77,7 +77,7 @@ std::string degreeText(const Strategy &strategy) {
   return formatText("tp=%d%s", strategy.tp, strategy.sp ? ",sp=1" : "");
 }
 
-/// One line for each tensor degree: how it was measured.
+/// Returns one line for each tensor degree: how it was measured.
 std::vector<std::string> commentsOf(const Session &session,
                                     const CostsBefore &before,
                                     const Profiled &profiled,
@@ -119,8 +119,8 @@ std::string describeLinks(const CostTable &like, cost::Table &measured,
   return formatText("; the file has those described for '%s'", name);
 }
 
-/// How far the table is from what was measured off its grid: of long calls, and
-/// of short ones.
+/// Returns the errors of the table off its grid, of long calls and of short
+/// ones.
 std::pair<PredictionErrors, PredictionErrors>
 errorsOf(const CostTable &table, const Measurements &heldOut) {
   std::pair<PredictionErrors, PredictionErrors> errors;

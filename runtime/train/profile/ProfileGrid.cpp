@@ -25,21 +25,21 @@ std::vector<int64_t> fill(int64_t tokens, int64_t length) {
   return lengths;
 }
 
-/// Between this power of two and the one below, another one for each `index`, and a
-/// multiple of nothing.
+/// Returns an odd size between this power of two and the one below, another one
+/// for each `index`.
 int64_t oddSize(int64_t tokens, int index) {
   constexpr int parts = 16, jump = 3;
   const int64_t less = (1 + index * jump % (parts / 2)) * tokens / parts;
   return std::max(tokens / 2 + 1, (tokens - less) | 1);
 }
 
-/// Between 0 and 1, the next of a sequence.
+/// Returns the next number of a sequence between 0 and 1.
 double nextPart(uint64_t &state) {
   constexpr double scale = 1.0 / (UINT64_C(1) << 53);
   return static_cast<double>(dyna_mix64(state++) >> 11) * scale;
 }
 
-/// Between the two, evenly in the logarithm.
+/// Returns a number between the two, evenly in the logarithm.
 int64_t between(int64_t low, int64_t high, double part) {
   double factor = static_cast<double>(high) / static_cast<double>(low);
   auto value =

@@ -23,7 +23,7 @@ std::vector<int64_t> shapeOf(const plan::Parameter &parameter) {
   return {parameter.shape().begin(), parameter.shape().end()};
 }
 
-/// The parameters as tensors without data.
+/// Returns the parameters as tensors without data.
 std::vector<TensorView> parameterViews(const Model &model,
                                        const std::string &suffix) {
   std::vector<TensorView> tensors;
@@ -118,7 +118,7 @@ private:
     ParameterPart part;
   };
 
-  /// The tensors of one file, which have different names.
+  /// Adds the tensors of one file, which have different names.
   void add(const std::vector<Entry> &entries, std::vector<TensorView> &file) {
     std::map<std::string, const Entry *> byName;
     for (const Entry &entry : entries) {
@@ -166,8 +166,8 @@ private:
   std::vector<unsigned char> rows_;
 };
 
-/// One of the two moments, as its suffix and part. The file holds both, which
-/// importTensors would call foreign, so each is looked up by name.
+/// Writes one of the two moments, given its suffix and part. The file has both,
+/// and importTensors would refuse the other one, so each is looked up by name.
 Status writeMoment(RankTeam &ranks, ParameterPart part,
                    const std::string &suffix, const SafetensorsFile &file) {
   std::vector<ParameterSlot> slots = parameterSlots(ranks.model());
@@ -209,7 +209,7 @@ static std::string toHex(const std::string &bytes) {
   return text;
 }
 
-/// An argument as `toJson` writes it; nothing for anything else.
+/// Reads an argument as `toJson` writes it; nothing for anything else.
 static std::optional<std::string> readArgument(const JsonValue &value) {
   if (value.isString())
     return value.text;

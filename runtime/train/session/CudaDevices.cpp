@@ -107,7 +107,7 @@ std::vector<const dyna_device_code *> codesOf(const dyna_program &program) {
   return codes;
 }
 
-/// The oldest driver that loads all of them; 0: any.
+/// Returns the oldest driver that loads all code; 0: any.
 int64_t oldestDriver(const dyna_program &program) {
   int64_t oldest = 0;
   for (const dyna_device_code *code : codesOf(program))
@@ -131,7 +131,7 @@ const char *verdict(const cuda::Driver &driver, const dyna_program &program,
                                                 : "runs this program";
 }
 
-/// One line for each device of the driver.
+/// Returns one line for each device of the driver.
 std::string devicesText(const cuda::Driver &driver,
                         const dyna_program &program) {
   std::string text;

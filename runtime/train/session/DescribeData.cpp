@@ -14,7 +14,7 @@
 namespace dyna {
 namespace {
 
-/// "1 document", "12,345 documents".
+/// Formats a count: "1 document", "12,345 documents".
 std::string count(int64_t number, const char *noun) {
   return groupDigits(number) + " " + noun + (number == 1 ? "" : "s");
 }
@@ -35,7 +35,8 @@ std::string describeDocuments(const SampleStatistics &data) {
   return text;
 }
 
-/// A folder is read file by file as text, which is seldom meant for these.
+/// Returns a file that was probably misread: in a folder every file is read as
+/// text, which is rarely intended for these.
 std::string misreadFile(const Dataset &data) {
   constexpr int64_t enough = 1000;
   for (int64_t i = 0; i < std::min(data.size(), enough); ++i) {
@@ -48,7 +49,7 @@ std::string misreadFile(const Dataset &data) {
   return "";
 }
 
-/// A step that is far from what the data offer; empty: it is not.
+/// Describes a step size far from the data; empty if it is not.
 std::string noteStepSize(int64_t tokens, const SampleStatistics &data) {
   const auto longest = static_cast<int64_t>(data.counts.size()) - 1;
   std::string flag = "--tokens-per-batch of " + groupDigits(tokens) + " is ";
@@ -137,7 +138,7 @@ std::vector<std::string> describeRanges(const Session &session) {
   return lines;
 }
 
-/// A strategy without samples is seldom meant.
+/// Notes a strategy without samples, which is rarely intended.
 static std::string noteEmptyRange(const Session &session,
                                   const LengthRange &range) {
   if (samplesOf(range, session.data->statistics()) > 0)

@@ -58,7 +58,7 @@ const char *MpiExchange::packedRows(const void *data, Rows rows) {
   return space;
 }
 
-/// Everybody's part goes straight to who needs it.
+/// Starts copies: every rank's part goes directly to the ranks that need it.
 Status MpiExchange::startCopies(const Collective &c) {
   for (int step = 0; step < size(); ++step) {
     int peer = (index_ + step) % size();
@@ -89,7 +89,8 @@ Status MpiExchange::startCopies(const Collective &c) {
   return Status::ok();
 }
 
-/// Everybody's contribution to a part goes to who sums it.
+/// Starts a reduction: every rank's contribution to a part goes to the rank
+/// that sums it.
 Status MpiExchange::startReduction() {
   isReducing_ = true;
   Collective c = collective_;

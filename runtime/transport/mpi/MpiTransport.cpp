@@ -130,7 +130,7 @@ protected:
   void announceStop() override { wire_->announceStop(); }
 
 private:
-  /// Which ranks have said nothing since this one has failed.
+  /// Lists the ranks that were silent since this one failed.
   std::string describeAbsent() const {
     constexpr size_t most = 8;
     const std::vector<int> absent = wire_->absent();

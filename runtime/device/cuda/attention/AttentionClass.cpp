@@ -13,7 +13,7 @@
 using namespace dyna;
 using namespace dyna::cuda;
 
-/// The next power of two, from `least` on, which is one.
+/// Returns the next power of two, at least `least`, which is one.
 static int64_t roundToPower(int64_t size, int64_t least) {
   int64_t rounded = least;
   while (rounded < size)

@@ -53,7 +53,8 @@ using namespace dyna::cuda;
 // Failures
 //===----------------------------------------------------------------------===//
 
-/// In one line: cuDNN has one for each engine that it has tried.
+/// Returns cuDNN's messages in one line; it has one for each engine that it has
+/// tried.
 static std::string lineOf(std::string text) {
   constexpr size_t kLongest = 400;
   if (text.size() > kLongest)

@@ -16,7 +16,7 @@
 using namespace dyna;
 using cuda::Library;
 
-/// Not empty parts of `list`, which ':' separates.
+/// Returns the non-empty parts of `list`, which are separated by ':'.
 static std::vector<std::string> foldersOf(std::string_view list) {
   std::vector<std::string> folders;
   while (!list.empty()) {

@@ -19,7 +19,8 @@ namespace head {
 // Rows with a target
 //===----------------------------------------------------------------------===//
 
-/// How many of the block's threads before this one have a 1; `total`: of all.
+/// Returns how many of the block's threads before this one have a 1. `total`
+/// gets the number of all.
 DYNA_GPU int32_t countBefore(HeadListShared &shared, int32_t one,
                              int32_t &total) {
   const int lane = threadIndex() % 32, warp = threadIndex() / 32;
@@ -242,7 +243,7 @@ public:
 private:
   static constexpr int kGroups = 4;
 
-  /// The thread's first piece of a group.
+  /// Returns the thread's first piece of a group.
   DYNA_GPU int begin(int group) const {
     constexpr int share = kGroups * kHeadLossThreads;
     return threadIndex() +
@@ -292,7 +293,7 @@ private:
   const int kept; ///< pieces
 };
 
-/// `T`: of arithmetic.
+/// Computes the loss of a row. `T` is the type of arithmetic.
 template <typename T, typename Logit, typename Gradient>
 DYNA_GPU void computeLoss(const HeadLossArguments &args,
                           HeadLossShared &shared) {

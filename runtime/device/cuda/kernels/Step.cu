@@ -47,7 +47,7 @@ DYNA_KERNEL(check_rows) {
   gpu::fail("an index that the table does not have");
 }
 
-/// A loss that is not finite makes the norm no number.
+/// Makes the norm NaN if a loss is not finite.
 DYNA_KERNEL(note_losses) {
   for (int64_t i = gpu::threadIndex(); i < args.count; i += gpu::blockSize())
     // Infinity and no number alone are not 0 here. All write the same.
@@ -55,7 +55,7 @@ DYNA_KERNEL(note_losses) {
       *args.squaredNorm = args.losses[i] - args.losses[i];
 }
 
-/// One thread adds in the order of the norms.
+/// Clips the norm. One thread adds in the order of the norms.
 DYNA_KERNEL(clip_norm) {
   if (gpu::threadIndex() != 0)
     return;
@@ -85,7 +85,8 @@ struct alignas(16) Word16 {
   uint64_t low, high;
 };
 
-/// The sum of the elements of two words, which lie there from the lowest bits on.
+/// Returns the sums of the elements of two words, which hold elements from the
+/// lowest bits on.
 template <typename Element, typename Word> DYNA_GPU Word sumOf(Word a, Word b) {
   Element x, y;
   std::memcpy(&x, &a, sizeof(x));

@@ -48,7 +48,7 @@ public:
         (void)context_.driver().release(address);
   }
 
-  /// Null when the device has not so much left.
+  /// Allocates memory; null if the device has not so much left.
   StatusOr<void *> take(int64_t bytes, StreamHandle stream) {
     Address address = 0;
     Result result =
@@ -86,7 +86,7 @@ bool cuda::hasFastEpilogues(int capability) {
   return capability / 10 != 12;
 }
 
-/// The library's name of a class's epilogue.
+/// Returns the library's name of a class's epilogue.
 static uint32_t epilogueOf(const ProductClass &shape) {
   switch (shape.epilogue) {
   case DYNA_EPILOGUE_BIAS:

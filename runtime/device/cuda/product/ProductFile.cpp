@@ -76,7 +76,7 @@ bool takeNumber(std::string_view &text, T &number, int base = 10) {
   return error == std::errc();
 }
 
-/// `prefix` and a number not below 0, which is all of the line.
+/// Reads a line of `prefix` and a number of at least 0.
 bool readField(Reader &reader, std::string_view prefix, int64_t &number) {
   std::string_view line = reader.takeLine();
   return takePrefix(line, prefix) && takeNumber(line, number) && line.empty() &&

@@ -104,7 +104,7 @@ std::string Products::describe() const {
 // Products
 //===----------------------------------------------------------------------===//
 
-/// A sum over nothing is 0.
+/// Clears the result: a sum over nothing is 0.
 Status Products::clear(ProductKind kind, const dyna_matmul &p,
                        StreamHandle stream) {
   const int64_t element = resultBytes(kind);

@@ -38,7 +38,7 @@ inline Tile tileOf(const dyna_sparse_side &side, int64_t number) {
           side.depths + side.starts[number]};
 }
 
-/// Four depths in one load.
+/// Loads four depths at once.
 DYNA_INLINE uint32_t loadFour(const uint8_t *depths) {
   uint32_t four;
   __builtin_memcpy(&four, depths, 4);
@@ -51,8 +51,8 @@ inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 // Products
 //===----------------------------------------------------------------------===//
 
-/// Y[l] += sum of values times X[depth], for the lines of a tile. `x` and `y` are panels
-/// with lines of V vectors.
+/// Adds to Y[l] the sum of values times X[depth], for the lines of a tile. `x`
+/// and `y` are panels with lines of V vectors.
 template <typename T, int V>
 void multiplyTile(const Tile &tile, const T *values, const T *x, T *y) {
   constexpr int w = kLanes<T>;
@@ -210,7 +210,8 @@ void flush(const T *waiting, int64_t count, T *gradient, bool adds) {
   }
 }
 
-/// The gradients of one tile. `x` and `dy` are panels with lines of V vectors.
+/// Computes the gradients of one tile. `x` and `dy` are panels with lines of V
+/// vectors.
 template <typename T, int V>
 void gradientTile(const Tile &tile, const T *x, const T *dy, T *waiting,
                   T *gradient, bool adds) {

@@ -48,7 +48,7 @@ void addSum(const HostDevice &device, float sum, uint16_t *to) {
   device.kernels().addNarrow({&sum, 1, to, 1, 1, 1});
 }
 
-/// Stored: the type of C.
+/// Writes a gradient. `Stored` is the type of C.
 template <typename Stored, typename Sum>
 void putGradient(HostDevice &device, const dyna_sparse_weight &w,
                  const Sum *sums, const dyna_matmul &p) {

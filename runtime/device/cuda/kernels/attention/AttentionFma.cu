@@ -56,7 +56,7 @@ template <typename T> struct Block {
     }
   }
 
-  /// The products of all rows of the two operands.
+  /// Adds the products of all rows of the two operands.
   DYNA_GPU void multiply(T (&sums)[2][4], const Operand<T> &rows,
                          const Operand<T> &columns) {
 #pragma unroll
@@ -251,7 +251,7 @@ DYNA_GPU void forward(const AttentionArguments &args, FmaShared<T> &shared) {
   block.store(args.out, args.outStride, first, end, head, result, factors);
 }
 
-/// A query's weights of the keys it sees: 2^(scaled score - its lse).
+/// Returns a query's weight of a key that it sees: 2^(scaled score - its lse).
 template <typename T>
 DYNA_GPU T weightOf(bool isSeen, T score, T scale, T lse) {
   return isSeen ? exp2(score * scale - lse) : T(0);
@@ -307,7 +307,8 @@ DYNA_GPU void queryGrad(const AttentionArguments &args, FmaShared<T> &shared) {
   block.store(args.dq, args.dqStride, first, end, head, result, factors);
 }
 
-/// dk, or dv: all queries of all heads that see the block's keys, in order.
+/// Computes dk, or dv: all queries of all heads that see the block's keys, in
+/// order.
 template <typename T, bool isKey>
 DYNA_GPU void keyGrad(const AttentionArguments &args, FmaShared<T> &shared) {
   Block<T> block(args, shared);
@@ -372,7 +373,7 @@ DYNA_GPU void keyGrad(const AttentionArguments &args, FmaShared<T> &shared) {
               kvHead, result, factor);
 }
 
-/// A warp per query and head.
+/// Computes delta, with a warp per query and head.
 template <typename T> DYNA_GPU void delta(const AttentionArguments &args) {
   int64_t i = int64_t(blockIndex()) * (blockSize() / 32) + threadIndex() / 32;
   if (i >= int64_t(args.tq) * args.heads)

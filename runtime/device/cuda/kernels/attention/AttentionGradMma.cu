@@ -140,7 +140,7 @@ DYNA_GPU void queryGrad(const AttentionArguments &args,
 /// asked anew.
 template <int size, int rows> class QueryTiles {
 public:
-  /// `bounds`: those of queriesOf, in shared memory.
+  /// `bounds` are those of queriesOf, in shared memory.
   DYNA_GPU QueryTiles(const AttentionArguments &args, const Place<rows> &place,
                       const int32_t (&bounds)[2 * kMmaThreads])
       : args(args), place(place), bounds(bounds), begin(bounds[0] - size),
@@ -366,7 +366,8 @@ DYNA_GPU void keyGrad(const AttentionArguments &args,
     putKeyGrad<isAligned, width>(args, place, shared.bounds, false, dv);
 }
 
-/// A warp per query: for all heads the sums of out times dout, and its keys.
+/// Prepares gradients with a warp per query: for all heads the sums of out
+/// times dout, and its keys.
 DYNA_GPU void prepare(const AttentionArguments &args) {
   const int lane = threadIndex() % 32;
   int64_t row = int64_t(blockIndex()) * (blockSize() / 32) + threadIndex() / 32;

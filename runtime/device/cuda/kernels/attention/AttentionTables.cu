@@ -6,7 +6,8 @@
 
 using namespace dyna;
 
-/// A thread per segment, and one for the end.
+/// Fills the tables of segments, with a thread per segment, and one for the
+/// end.
 DYNA_KERNEL(attention_tables) {
   const int64_t i =
       int64_t(gpu::blockIndex()) * gpu::blockSize() + gpu::threadIndex();

@@ -22,8 +22,8 @@ DYNA_GPU void store(float value, uint16_t *to) {
   *to = static_cast<uint16_t>(packBf16(value, value));
 }
 
-/// 1 / (1 + e^(-2 u)), where u is what the tanh of gelu(x) is of; gelu(x) is x
-/// times this.
+/// Returns 1 / (1 + e^(-2 u)), where u is the argument of the tanh of gelu(x).
+/// gelu(x) is x times this.
 template <typename Sum> DYNA_GPU Sum gate(Sum x) {
   // 2 sqrt(2 / pi) log2(e)
   constexpr double kFactor = 2.302208198144325;

@@ -39,7 +39,7 @@ DYNA_GPU void loadBf16(uint16_t (&to)[rows][columns + 8], const uint16_t *from,
   }
 }
 
-/// A piece of op(X), whose rows are along k unless `isAcross`.
+/// Loads a piece of op(X), whose rows are along k unless `isAcross`.
 template <bool isAcross>
 DYNA_GPU void loadPiece(MmaProductPiece &piece, const void *x, int64_t stride,
                         int32_t firstRow, int32_t rows, int32_t first,
@@ -55,7 +55,7 @@ DYNA_GPU void loadPiece(MmaProductPiece &piece, const void *x, int64_t stride,
         depth - first, isAligned);
 }
 
-/// 16 rows of op(A), from `row`, and 16 of k, from `l`, as left operand.
+/// Loads 16 rows of op(A), from `row`, and 16 of k, from `l`, as left operand.
 template <bool isAcross>
 DYNA_GPU void loadLeft(uint32_t (&a)[4], const MmaProductPiece &piece, int row,
                        int l) {
@@ -67,7 +67,7 @@ DYNA_GPU void loadLeft(uint32_t (&a)[4], const MmaProductPiece &piece, int row,
     loadMatrices(a, &piece.along[row + lane % 16][l + lane / 16 * 8]);
 }
 
-/// 16 columns of op(B), from `column`, and 16 of k: two right operands.
+/// Loads 16 columns of op(B), from `column`, and 16 of k: two right operands.
 template <bool isAcross>
 DYNA_GPU void loadRight(uint32_t (&b)[4], const MmaProductPiece &piece,
                         int column, int l) {

@@ -59,7 +59,7 @@ private:
                           StringRef name, int64_t fact, int64_t most);
   LogicalResult checkStoredNames();
 
-  /// Nothing if it is empty.
+  /// Reads the configuration; nothing if it is empty.
   std::optional<llvm::json::Object> readConfig() {
     if (facts.getConfig().empty())
       return std::nullopt;
@@ -94,8 +94,8 @@ LogicalResult FamilyChecker::checkFamilyName() {
   return diagnostic;
 }
 
-/// In a family whose models others load all layers are alike, and 0 says what is not
-/// so.
+/// Checks a fact. In a family that other programs load all layers are equal,
+/// and 0 means that they are not.
 LogicalResult FamilyChecker::checkFact(StringRef name, int64_t fact,
                                        const Said<int64_t> &said,
                                        StringRef what) {
@@ -124,7 +124,7 @@ LogicalResult FamilyChecker::checkFacts() {
                        "the width that this activation function works on")));
 }
 
-/// As people write it, "GPT-2" is gpt2.
+/// Returns the plain form of a name: people write "GPT-2" for gpt2.
 static std::string plainName(StringRef name) {
   std::string plain;
   for (char c : name)
@@ -133,12 +133,13 @@ static std::string plainName(StringRef name) {
   return plain;
 }
 
-/// The rows of the smallest table.
+/// Returns the rows of the smallest table.
 static int64_t mostOf(const Said<int64_t> &tables, int64_t ifNone) {
   return tables.empty() ? ifNone : tables.begin()->first;
 }
 
-/// It may say anything, but not what families mean by their fields.
+/// Checks a custom configuration, which must not use the fields of families
+/// with other meanings.
 LogicalResult FamilyChecker::checkCustomConfig() {
   std::optional<llvm::json::Object> config = readConfig();
   if (!config)

@@ -19,7 +19,7 @@ struct Place {
 };
 } // namespace
 
-/// The place by the rule for `stem`, or `otherwise`.
+/// Returns the place by the rule for `stem`, or `otherwise`.
 static Place applyRules(ArrayRef<StoredRule> rules, StringRef stem,
                         StringRef kind, const Twine &prefix,
                         const Twine &otherwise) {

@@ -54,7 +54,7 @@ void fields::take(Activation &field, const Said<std::string> &said) {
         field = form;
 }
 
-/// Why the layers are not of a family; empty if they are.
+/// Returns why the layers are not of a family; empty if they are.
 static std::string otherThan(const Family &family, const DerivedFacts &layers,
                              Operation *&where) {
   for (const auto &[name, op] : layers.ops) {

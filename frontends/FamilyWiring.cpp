@@ -50,7 +50,7 @@ struct Step {
   SmallVector<Number, 4> operands;
 };
 
-/// As files name it: `.weight` may be left out.
+/// Returns the name in files: `.weight` may be missing.
 StringRef storedName(StringRef name) {
   name.consume_back(".weight");
   return name;
@@ -149,8 +149,8 @@ void NumberedProgram::run(ModelOp model) {
   }
 }
 
-/// The name of the parameter that a call gives for a value of the layer; empty if it
-/// is none.
+/// Returns the name of the parameter that a call gives for a value of the
+/// layer; empty if there is none.
 static StringRef parameterName(Value value, CallOp call) {
   auto argument = dyn_cast<BlockArgument>(value);
   if (!argument || argument.getArgNumber() >= call.getParameters().size())
@@ -232,15 +232,17 @@ private:
               "compute what "
            << name << " does, but got \"" << name << "\", and ";
   }
-  /// The first op before the loss that the family's model has not.
+  /// Returns the first op before the loss that the family's model does not
+  /// have.
   const Step *findFirst() const;
-  /// The op of the family's model that is most like it.
+  /// Returns the op of the family's model that is most similar to it.
   const Step *findNearest(const Step &step) const;
   std::string compare(const Step &step, const Step &nearest) const;
-  /// "X where the family takes Y".
+  /// Describes a contrast: "X where the family takes Y".
   std::string contrast(const Step &step, Number ours, const Step &nearest,
                        Number theirs) const;
-  /// In words, for a reader of this call; of no call, through the layers.
+  /// Describes a value for a reader of this call; without a call, through the
+  /// layers.
   std::string describe(const NumberedProgram &program, Number number,
                        CallOp call, int depth = 2) const;
 

@@ -62,14 +62,14 @@ public:
                  const llvm::json::Object &object)
       : reader(reader), field(field), object(object) {}
 
-  /// The base, or nothing if the object has none.
+  /// Reads the base; nothing if the object has none.
   std::optional<double> readTheta() {
     return get("rope_theta") ? number("rope_theta", 1, 1e15) : std::nullopt;
   }
   RopeScaling readScaling();
 
 private:
-  /// Null if it is absent or null.
+  /// Returns a member; null if it is absent or null.
   const llvm::json::Value *get(StringRef key) const {
     const llvm::json::Value *value = object.get(key);
     return value && value->kind() != llvm::json::Value::Null ? value : nullptr;
@@ -102,7 +102,7 @@ std::optional<double> RotationReader::number(StringRef key, double lowest,
   return std::nullopt;
 }
 
-/// Empty if no type is given, or one that is not known, which is reported.
+/// Reads the type; empty if none is given or it is unknown, which is reported.
 std::string RotationReader::readType() {
   std::string type;
   for (StringRef key : {"rope_type", "type"}) {
@@ -389,7 +389,8 @@ static OwningOpRef<ModuleOp> writeLike(MLIRContext *context,
 using llvm::json::Object;
 using Json = llvm::json::Value;
 
-/// Newer configurations have it in an object, which then decides.
+/// Reads the base. Newer configurations have it in an object, which has
+/// priority.
 static Json readTheta(const Object &config, StringRef name) {
   Json theta = readPlain(config, name);
   for (StringRef around : {"rope_parameters", "rope_scaling"})
@@ -399,8 +400,8 @@ static Json readTheta(const Object &config, StringRef name) {
   return theta;
 }
 
-/// How an object scales positions, as `RopeScaling::text` has it; its type if that
-/// is no scaling that layers have.
+/// Reads the scaling of an object in the form of `RopeScaling::text`. Returns
+/// its type if layers do not support it.
 static Json readScaling(const Object &object, const Json &type) {
   auto number = [&](StringRef key) {
     return object.getNumber(key).value_or(0);

@@ -14,7 +14,7 @@ using namespace mlir::dyna;
 // LayerBuilder
 //===----------------------------------------------------------------------===//
 
-/// The printer of layers names an argument by its location.
+/// Names a location: the printer of layers names an argument by it.
 static Location named(Location location, const Twine &name) {
   return NameLoc::get(StringAttr::get(location.getContext(), name), location);
 }

@@ -112,7 +112,7 @@ findColumns(const std::vector<std::string> &header,
                  shortened(names)));
 }
 
-/// Data of a training run are no lengths, which people try.
+/// Returns true for JSON: people try training data, which are no lengths.
 bool looksLikeJson(const std::string &line) {
   const size_t at = line.find_first_not_of(" \t");
   return at != std::string::npos && (line[at] == '{' || line[at] == '[');

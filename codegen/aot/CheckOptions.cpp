@@ -135,7 +135,7 @@ int OptionsCheck::readInstructionSets() {
   return 0;
 }
 
-/// One strategy may go without a name, several may not.
+/// Reads --strategies. One strategy may go without a name, several may not.
 int OptionsCheck::readStrategies() {
   if (options.strategies.empty() || searches())
     return 0;

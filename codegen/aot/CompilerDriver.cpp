@@ -138,8 +138,8 @@ int Driver::checkNoInput(const std::string &output) {
   return 0;
 }
 
-/// A wrong path is found before the work is done, not after it. No thread may
-/// have been started yet.
+/// Checks the output, so that a wrong path is found before the work is done. No
+/// thread may have been started yet.
 int Driver::checkOutput() {
   bool prints = !options.stopAfter.empty();
   if (prints && (options.output.empty() || options.output == "-"))
@@ -246,7 +246,7 @@ LogicalResult Driver::checkStages() {
   return success();
 }
 
-/// The strategies that say no layers get them by `--costs`, so that the binary
+/// Cuts stages by `--costs` for strategies without layers, so that the binary
 /// needs no file for it.
 LogicalResult Driver::cutStages() {
   std::vector<std::string> notes;
@@ -306,7 +306,7 @@ LogicalResult Driver::searchStrategies() {
   return success();
 }
 
-/// Up to the memory phase, or to `--stop-after`.
+/// Runs phases up to the memory phase, or to `--stop-after`.
 LogicalResult Driver::runModulePhases() {
   ConvertPhaseOptions convert;
   convert.type = options.computeType;
@@ -375,7 +375,7 @@ LogicalResult Driver::stopAtLlvm() {
                [&](raw_ostream &stream) { stream << *text; });
 }
 
-/// Up to the host's code with the kernels embedded.
+/// Lowers to the host's code with the kernels embedded.
 LogicalResult Driver::lowerCuda() {
   cuda::EmbedKernelsOptions embed;
   if (!options.architectures.empty())
@@ -395,8 +395,8 @@ LogicalResult Driver::lowerCuda() {
   return success();
 }
 
-/// Code is lowered once per variant, in vectors as wide as its registers; what
-/// is printed and dumped is the best variant.
+/// Lowers the code once per variant, with vectors as wide as its registers.
+/// Printed and dumped code is that of the best variant.
 LogicalResult Driver::lowerVariants() {
   for (size_t i = 1; i < isas.size(); ++i)
     otherModules.push_back(module->clone());
@@ -499,7 +499,8 @@ LogicalResult Driver::emitObjects(std::vector<ObjectBytes> &objects,
   return ::dyna::Status::ok();
 }
 
-/// Everything is made in the private folder; what is whole and wanted leaves it.
+/// Emits the binary. All files are made in the private folder; only complete
+/// and wanted ones leave it.
 LogicalResult Driver::emitBinary() {
   std::vector<ObjectBytes> objects;
   std::vector<std::string> texts, paths;

@@ -38,7 +38,7 @@ static StrategyChoice choiceOf(const DriverOptions &options) {
   return choice;
 }
 
-/// Up to the memory phase, for these degrees.
+/// Builds the phases up to the memory phase, for these degrees.
 static void buildPhases(OpPassManager &passes, const DriverOptions &options,
                         const std::string &degrees) {
   DifferentiatePhaseOptions differentiate;

@@ -38,8 +38,8 @@ static llvm::Expected<std::string> findDriver(llvm::StringRef wanted) {
                  "clang++, clang++-22); install g++ or name one with --linker");
 }
 
-/// The libraries, one per line; `@` stands for the runtime directory, and what
-/// lies there must have been built.
+/// Reads the libraries, one per line. `@` stands for the runtime directory,
+/// whose libraries must have been built.
 static llvm::Expected<std::vector<std::string>>
 readLibraries(llvm::StringRef directory, llvm::StringRef file) {
   llvm::SmallString<256> folder(directory);
@@ -71,7 +71,7 @@ readLibraries(llvm::StringRef directory, llvm::StringRef file) {
   return libraries;
 }
 
-/// All that objects are linked with.
+/// Reads all libraries that objects are linked with.
 static llvm::Expected<std::vector<std::string>>
 readLibraries(const LinkOptions &options) {
   std::vector<std::string> libraries;
@@ -123,7 +123,7 @@ static std::string readText(llvm::StringRef path) {
   return buffer ? (*buffer)->getBuffer().str() : "";
 }
 
-/// The line of what the linker printed that says most.
+/// Returns the most informative line of the linker's output.
 static llvm::StringRef mainLine(llvm::StringRef text) {
   llvm::SmallVector<llvm::StringRef> lines;
   text.split(lines, '\n', -1, /*KeepEmpty=*/false);
@@ -134,7 +134,7 @@ static llvm::StringRef mainLine(llvm::StringRef text) {
   return lines.empty() ? "it said nothing" : lines.front().trim();
 }
 
-/// The environment, with a folder for temporary files.
+/// Returns the environment, with a folder for temporary files.
 static std::vector<std::string> environmentWith(llvm::StringRef folder) {
   std::vector<std::string> variables;
   for (char **at = environ; *at; ++at)

@@ -39,7 +39,8 @@ static llvm::Error noFolder(llvm::StringRef output, int error) {
                                      "': " + std::strerror(error));
 }
 
-/// A linker whose dynac was killed may still write: until the folder is gone.
+/// Removes the folder. The linker of a killed dynac may still write, so it
+/// repeats until the folder is gone.
 static void removeFolder(const std::filesystem::path &path) {
   using namespace std::chrono_literals;
   for (int attempt = 0; attempt < 500; ++attempt) {
@@ -51,7 +52,8 @@ static void removeFolder(const std::filesystem::path &path) {
   }
 }
 
-/// The other process: has nothing of the first but one end of the socket.
+/// Runs the other process, which shares only one end of the socket with the
+/// first.
 [[noreturn]] static void keepFolder(int socket, Made made) {
   ::setsid(); // a terminal's Ctrl-C is for the first
   for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU})

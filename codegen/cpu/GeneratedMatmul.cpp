@@ -178,7 +178,7 @@ void MatmulEmitter::emitCount(CodeBuilder &code, Value context, Value fields) {
                   counter);
 }
 
-/// core(fields, first row, end row, first column, end column).
+/// Creates core(fields, first row, end row, first column, end column).
 LLVM::LLVMFuncOp MatmulEmitter::createCore() {
   Location location = module.getModule().getLoc();
   CodeBuilder code(location, module.getModule().getContext());
@@ -272,7 +272,7 @@ void MatmulEmitter::emitCore(CodeBuilder &code, LLVM::LLVMFuncOp core) {
   });
 }
 
-/// C = 0, where there is nothing to add up.
+/// Emits C = 0, if there is nothing to add up.
 void MatmulEmitter::emitZeros(CodeBuilder &code, ValueRange ranges) {
   code.forLoop(ranges[0], ranges[1], 1, [&](Value row) {
     code.forLoop(ranges[2], ranges[3], 1, [&](Value column) {
@@ -373,7 +373,7 @@ void MatmulEmitter::storeTile(CodeBuilder &code, ArrayRef<Value> tile,
   store(false);
 }
 
-/// At the edges of C the tile goes through memory.
+/// Stores a tile at the edges of C through memory.
 void MatmulEmitter::storePartialTile(CodeBuilder &code, ArrayRef<Value> tile,
                                      Value pointer, Value rowCount,
                                      Value columnCount, Value adding) {
@@ -488,7 +488,7 @@ void MatmulEmitter::packAlongK(CodeBuilder &code, Value source, Value stride,
   });
 }
 
-/// At the edge of the matrix the rest of the panel is zero.
+/// Packs a panel at the edge of the matrix; the rest of it is zero.
 void MatmulEmitter::packPartial(CodeBuilder &code, Value source,
                                 Value outerStride, Value kStride, Value count,
                                 Value kCount, int64_t panel, Value target) {

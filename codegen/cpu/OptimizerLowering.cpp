@@ -52,8 +52,8 @@ static void launchElements(CpuLowering &module, FunctionLowering &function,
   });
 }
 
-/// A piece of a flat tensor at `pointer`. The first of a rank's rows may begin
-/// anywhere, so nothing but an element's alignment is known.
+/// Loads a piece of a flat tensor at `pointer`. The first of a rank's rows may
+/// begin anywhere, so only an element's alignment is known.
 static Value loadPiece(CodeBuilder &code, Value pointer, Type element,
                        const Piece &piece) {
   return code.loadElements(code.offset(pointer, piece.column, element), element,
@@ -70,7 +70,7 @@ static void storePiece(CodeBuilder &code, Value value, Value pointer,
 // AdamW
 //===----------------------------------------------------------------------===//
 
-/// One step for one vector of elements.
+/// Emits one step for one vector of elements.
 static void emitAdamwPiece(CodeBuilder &code, const AdamwScalars &scalars,
                            ArrayRef<Value> pointers, ArrayRef<Type> types,
                            const Piece &piece) {
@@ -224,7 +224,7 @@ LogicalResult CpuLowering::lowerCast(FunctionLowering &function, CastOp op) {
 // Sum of squares
 //===----------------------------------------------------------------------===//
 
-/// The body: leaves the sum of chunk `chunk` in partial[chunk].
+/// Emits the body, which stores the sum of chunk `chunk` in partial[chunk].
 static LLVM::LLVMFuncOp emitSumSquaresBody(CpuLowering &module,
                                            FunctionLowering &function,
                                            SumSquaresOp op, const Slots &slots,

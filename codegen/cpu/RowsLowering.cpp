@@ -48,8 +48,8 @@ private:
     LLVM::GlobalOp global = module.getTable(values);
     return LLVM::AddressOfOp::create(builder, global);
   }
-  /// Arithmetic heavier than a few operations leaves too few loads in flight to
-  /// keep the memory busy.
+  /// Prefetches. Arithmetic heavier than a few operations leaves too few loads
+  /// in flight to keep the memory busy.
   void prefetch(Value row, const Piece &piece, Type element) override;
   SmallVector<Value>
   sumColumns(int64_t count, int64_t unroll, unsigned sums, Type type,
@@ -81,7 +81,7 @@ void CpuRows::prefetch(Value row, const Piece &piece, Type element) {
   LLVM::Prefetch::create(builder, ahead, /*rw=*/0, /*hint=*/3, /*cache=*/1);
 }
 
-/// All angles of the row first, on the stack, then head by head.
+/// Computes all angles of the row first, on the stack, then turns head by head.
 void CpuRows::turnHeads(
     int64_t half, int64_t heads, Type type,
     function_ref<Angles(const Piece &)> angles,

@@ -38,7 +38,7 @@ public:
     return FlatSymbolRefAttr::get(SymbolTable::getSymbolName(symbol));
   }
 
-  /// The name of a function, as a constant that ends in 0.
+  /// Returns the name of a function, as a constant that ends in 0.
   Field name(LLVM::LLVMFuncOp function) {
     std::string symbol = ("dyna_name_" + function.getName()).str();
     if (Operation *known = module.lookupSymbol(symbol))
@@ -54,7 +54,7 @@ public:
         builder.getStringAttr(contents), /*alignment=*/16);
   }
 
-  /// An array of structs, of as many fields each.
+  /// Makes an array of structs with equally many fields.
   LLVM::GlobalOp table(StringRef name, ArrayRef<SmallVector<Field>> rows,
                        LLVM::Linkage linkage = LLVM::Linkage::Internal) {
     builder.setInsertionPointToEnd(module.getBody());
@@ -118,7 +118,7 @@ private:
 };
 } // namespace
 
-/// Empty for `emulated`.
+/// Parses the architectures; empty for `emulated`.
 FailureOr<SmallVector<int>> EmbedKernelsPass::parseArchitectures() {
   llvm::Expected<SmallVector<int>> result = readArchitectures(arch);
   if (!result)

@@ -27,8 +27,8 @@ private:
   LogicalResult call(Operation *op, StringRef name, Type result,
                      ValueRange arguments);
   LogicalResult roundToBF16(LLVM::FPTruncOp op);
-  /// A GPU ends at an address that is no multiple of what the access is said to be
-  /// aligned to; the processor would go on.
+  /// Checks alignment. A GPU stops at an address that is no multiple of the
+  /// stated alignment; the processor would continue.
   void checkAlignment(Operation *op, Value address,
                       std::optional<uint64_t> alignment);
 
@@ -56,7 +56,7 @@ LogicalResult Emulation::call(Operation *op, StringRef name, Type result,
   return success();
 }
 
-/// To nearest even; every NaN becomes the one that a GPU makes of it.
+/// Rounds to nearest even; every NaN becomes the NaN that a GPU produces.
 LogicalResult Emulation::roundToBF16(LLVM::FPTruncOp op) {
   ImplicitLocOpBuilder code(op.getLoc(), op);
   Value x = op.getArg();

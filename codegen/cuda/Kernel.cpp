@@ -17,7 +17,7 @@ void Kernel::setRowBytes(int64_t bytes) {
   kRowBytes.set(function, code.getI64IntegerAttr(bytes));
 }
 
-/// Special registers are read once, where the kernel begins.
+/// Reads a special register once, at the beginning of the kernel.
 Value Kernel::special(Value &known, function_ref<Value(CodeBuilder &)> make) {
   if (known)
     return known;

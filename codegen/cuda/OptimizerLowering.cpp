@@ -144,7 +144,7 @@ public:
   }
   int64_t size() const { return entries; }
 
-  /// In the kernel: a word of an entry.
+  /// Returns a word of an entry, in the kernel.
   Value word(Kernel &kernel, Value entry, unsigned number) {
     CodeBuilder &code = kernel.code;
     Value at = code.offset(kernel.arguments(), code.mul(entry, code.i64(words)),
@@ -155,11 +155,11 @@ public:
     return word(kernel, entry, 0);
   }
   Value count(Kernel &kernel, Value entry) { return word(kernel, entry, 1); }
-  /// The address of a tensor, then of others what was added with it.
+  /// Returns the address of a tensor, or further words of its entry.
   Value value(Kernel &kernel, Value entry, unsigned number) {
     return word(kernel, entry, 2 + number);
   }
-  /// The entry whose block this is: the last that begins no later.
+  /// Finds the entry of this block: the last one that begins at or before it.
   Value find(Kernel &kernel) {
     CodeBuilder &code = kernel.code;
     Value found = code.i64(0), last = code.i64(entries - 1);
@@ -258,7 +258,7 @@ static auto blocksOfSweep(CodeBuilder &host, int64_t lanes) {
 // AdamW
 //===----------------------------------------------------------------------===//
 
-/// A few elements. Where the factor of the gradients is not a number these are
+/// Updates a few elements. If the factor of the gradients is NaN, these are
 /// cleared, and nothing else changes.
 static void emitAdamw(Tensors &sweep, const AdamwScalars &scalars, Value isLost,
                       Value at, int64_t width) {
@@ -399,7 +399,8 @@ static bool haveTheirParts(FunctionLowering &function, SumSquaresOp a,
 /// their sums go.
 enum SquaresWord : unsigned { PartCountWord = 1, PartsWord = 2 };
 
-/// A block's sum over its share of a tensor goes to its place among the parts.
+/// Emits the sum of a block over its share of a tensor, which goes to its place
+/// among the parts.
 static void emitSquares(Kernel &kernel, TensorTable &table,
                         ArrayRef<Type> types) {
   CodeBuilder &code = kernel.code;
@@ -436,8 +437,9 @@ static void emitSquares(Kernel &kernel, TensorTable &table,
               [&] { code.store(total, code.offset(parts, part, f64)); });
 }
 
-/// One block adds the parts of all tensors to what is at `total`, in order. It
-/// reads them side by side; then one thread has them all at hand.
+/// Emits the total. One block adds the parts of all tensors to the value at
+/// `total`, in order. Its threads read the parts side by side, and then one
+/// thread adds them.
 static void emitTotal(Kernel &kernel, TensorTable &table, Value total) {
   CodeBuilder &code = kernel.code;
   Type f64 = code.f64Type();

@@ -60,7 +60,7 @@ mlir::dyna::cuda::readArchitectures(StringRef text) {
 // PTX
 //===----------------------------------------------------------------------===//
 
-/// Null where this LLVM has no such target.
+/// Creates the target machine; null if this LLVM has no such target.
 static std::unique_ptr<llvm::TargetMachine>
 createTargetMachine(int architecture) {
   static const bool initialized = [] {

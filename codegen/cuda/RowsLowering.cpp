@@ -457,7 +457,7 @@ struct PartialSums {
     return code.loadElements(base, element, lanes, lanes * sizeOf(element));
   }
 
-  /// The group's share. Its partial sums follow each other.
+  /// Adds the group's share, whose partial sums follow each other.
   void addShare(unsigned fromSlot, unsigned partsSlot) {
     Value from = code.offset(kernel.slot(fromSlot), column, type);
     Value each =
@@ -482,7 +482,7 @@ struct PartialSums {
                      });
     code.storeElements(sum[0], shareOf(group), type, shareBytes());
   }
-  /// In the order of the groups; rounded to `element` once.
+  /// Adds the shares in the order of the groups; rounds to `element` once.
   void addShares(unsigned toSlot, Type element) {
     Value to = code.offset(kernel.slot(toSlot), column, element);
     Value sum = load(shareOf(code.i64(0)), type);
@@ -538,8 +538,8 @@ static void addPartials(CudaLowering &module, FunctionLowering &function,
       });
 }
 
-/// Each activation that comes from outside is read once, each that leaves is written
-/// once, however many passes there are.
+/// Returns the bytes moved per row. Each outside activation is read once, and
+/// each result is written once, with any number of passes.
 static int64_t movedPerRow(RowsOp op, const RowsArguments &arguments) {
   int64_t bytes = 0;
   for (auto [value, slot] : arguments.operands)

@@ -75,7 +75,8 @@ struct TableColumns {
     pieces = std::min(share, piecesPerThread);
     groups = (share + pieces - 1) / pieces;
   }
-  /// The number of the run of this thread's warp, and the thread's pieces.
+  /// Returns the number of the run of this thread's warp, and finds the
+  /// thread's pieces.
   Value find(Kernel &kernel, SmallVectorImpl<Piece> &own) const {
     CodeBuilder &code = kernel.code;
     Value lane = code.bitAnd(kernel.thread(), code.i64(warpThreads - 1));
@@ -140,7 +141,7 @@ struct TableGradient {
                              piece.width, alignmentOf(piece, width, type));
   }
 
-  /// The first place of [begin, end) whose row is not before `row`.
+  /// Returns the first place of [begin, end) whose row is not before `row`.
   Value findRow(Value begin, Value end, Value row) {
     auto search = scf::WhileOp::create(
         code, TypeRange{code.i64Type(), code.i64Type()}, ValueRange{begin, end},
@@ -158,7 +159,7 @@ struct TableGradient {
     return search.getResult(0);
   }
 
-  /// The sums over the rows at [begin, end), in order.
+  /// Returns the sums over the rows at [begin, end), in order.
   SmallVector<Value> sumRows(Value begin, Value end, ArrayRef<Piece> own) {
     Type sumType = getAccumulatorType(element);
     SmallVector<Value> zeros(

@@ -24,7 +24,7 @@ static int32_t elementCode(Value value) {
                             : DYNA_ELEMENT_I32;
 }
 
-/// The product of the sizes of dimensions [first, last) of a value.
+/// Returns the product of the sizes of dimensions [first, last) of a value.
 static Value sizeOf(FunctionLowering &function, Value value, int64_t first,
                     int64_t last) {
   CodeBuilder &code = function.getCode();
@@ -58,12 +58,12 @@ private:
 
 } // namespace
 
-/// "dyna_all_reduce", as the functions are called.
+/// Returns the name of the function: "dyna_all_reduce".
 static std::string nameOf(dist::CollectiveOpInterface op) {
   return std::string("dyna_") + ::dyna::reshardKindName(op.getStep().kind);
 }
 
-/// DYNA_EXCHANGE_* of what moves data.
+/// Returns the DYNA_EXCHANGE_* of an op that moves data.
 static int32_t exchangeCode(dist::CollectiveOpInterface op) {
   switch (op.getStep().kind) {
   case ::dyna::ReshardKind::AllReduce:
@@ -80,8 +80,8 @@ static int32_t exchangeCode(dist::CollectiveOpInterface op) {
   llvm_unreachable("a slice moves nothing");
 }
 
-/// The dyna_collective of all but all_to_all; `result` has the place of its
-/// result.
+/// Fills the dyna_collective of any op but all_to_all; `result` has the place
+/// of its result.
 static void fillAlong(FunctionLowering &function, Fields fields,
                       dist::CollectiveOpInterface op, Value result) {
   ::dyna::ReshardStep step = op.getStep();
@@ -104,8 +104,8 @@ static void fillAlong(FunctionLowering &function, Fields fields,
   fields.setI32(offsetof(dyna_collective, reserved), 0);
 }
 
-/// The dyna_transposition; `placed` has the place of the result. Dimension
-/// `dim` is whole in the result, `to` in the operand.
+/// Fills the dyna_transposition; `placed` has the place of the result.
+/// Dimension `dim` is whole in the result, `to` in the operand.
 static void fillAllToAll(FunctionLowering &function, Fields fields,
                          dist::AllToAllOp op, Value placed) {
   int64_t dim = op.getDim(), to = op.getTo();
@@ -131,7 +131,7 @@ static void fillAllToAll(FunctionLowering &function, Fields fields,
   fields.setI32(offsetof(dyna_transposition, reserved), 0);
 }
 
-/// One call for all: an array of structs on the stack.
+/// Lowers a fused exchange to one call, with an array of structs on the stack.
 static void lowerExchange(FunctionLowering &function, dist::ExchangeOp op) {
   CodeBuilder &code = function.getCode();
   SmallVector<dist::CollectiveOpInterface> collectives = op.getCollectives();

@@ -200,7 +200,7 @@ LogicalResult FunctionLowering::run() {
   return lowerReturn(cast<ReturnOp>(source.getBody().front().getTerminator()));
 }
 
-/// Every result has a place, so that no rule below needs to ask.
+/// Checks that every result has a place, so that no rule below needs to.
 LogicalResult FunctionLowering::checkPlaces() {
   for (Operation &op : source.getBody().front().without_terminator()) {
     ArrayAttr places = placesOf(&op);
@@ -223,7 +223,7 @@ FailureOr<PlaceAttr> FunctionLowering::scratchOf(Operation *op) {
          << " results";
 }
 
-/// The array of tensors that `memory` indexes, as an argument number.
+/// Returns the array of tensors that `memory` indexes, as an argument number.
 static std::optional<unsigned> arrayArgument(Memory memory) {
   switch (memory) {
   case Memory::Parameter:
@@ -239,7 +239,7 @@ static std::optional<unsigned> arrayArgument(Memory memory) {
   }
 }
 
-/// The field of dyna_saved that holds the tier `memory`.
+/// Returns the field of dyna_saved that holds the tier `memory`.
 static int64_t tierField(Memory memory) {
   switch (memory) {
   case Memory::SavedInput:
@@ -373,7 +373,7 @@ std::pair<Value, Value> FunctionLowering::groupOf(int64_t group) {
           field(offsetof(dyna_group, index))};
 }
 
-/// dyna_part_begin and dyna_part_size.
+/// Emits dyna_part_begin and dyna_part_size.
 RankRows FunctionLowering::partOf(int64_t group, Value rows) {
   auto [ranks, index] = groupOf(group);
   Value each = code.ceilDiv(rows, ranks);

@@ -32,7 +32,7 @@ struct KernelProduct : MatrixProduct {
 };
 } // namespace
 
-/// Which product the op is.
+/// Describes the product of the op.
 static KernelProduct describe(FunctionLowering &function, Operation *op) {
   CodeBuilder &code = function.getCode();
   KernelProduct product = {cast<MatrixProductOpInterface>(op).getProduct()};
@@ -180,7 +180,8 @@ static Value areNeighbours(FunctionLowering &function,
   return all;
 }
 
-/// The products of a run: as one where their matrices are neighbours, and dense.
+/// Calls the products of a run: as one if their matrices are adjacent, and
+/// dense.
 static void callRun(FunctionLowering &function, const ProductRun &run,
                     const PreparedRows *epilogue) {
   SmallVector<Operation *> ops = run.ops;
@@ -250,7 +251,8 @@ LogicalResult mlir::dyna::layers::lowerProduct(FunctionLowering &function,
 // Attention
 //===----------------------------------------------------------------------===//
 
-/// `dyna_attention_f32` for the prefix `dyna_attention`, and so on.
+/// Returns the typed kernel: `dyna_attention_f32` for the prefix
+/// `dyna_attention`, and so on.
 static LLVM::LLVMFuncOp typedKernel(FunctionLowering &function,
                                     StringRef prefix, Type element) {
   StringRef suffix = element.isF64()    ? "_f64"

@@ -43,7 +43,7 @@ static void addOperands(FunctionLowering &function, Operation &inner,
   }
 }
 
-/// A row of partial sums per accumulation, in the scratch memory.
+/// Adds a row of partial sums per accumulation, in the scratch memory.
 static LogicalResult addSums(FunctionLowering &function, RowsOp op,
                              const RowsPlan &plan, RowsSlots &result) {
   if (plan.accumulations.empty())

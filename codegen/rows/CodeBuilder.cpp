@@ -18,7 +18,7 @@ static bool isFloat(Value value) {
   return isa<FloatType>(getElementTypeOrSelf(value.getType()));
 }
 
-/// `type`, with its element type replaced.
+/// Returns `type`, with its element type replaced.
 static Type withElement(Type type, Type element) {
   if (auto vector = dyn_cast<VectorType>(type))
     return VectorType::get(vector.getShape(), element);
@@ -264,7 +264,7 @@ Value CodeBuilder::stack(int64_t bytes, int64_t alignment) {
   return LLVM::AllocaOp::create(*this, pointerType(), storage, one, alignment);
 }
 
-/// The bits of a vector of f32 rounded to bf16, to nearest even.
+/// Returns the bits of a vector of f32 rounded to bf16, to nearest even.
 static Value roundToBF16(CodeBuilder &code, Value vector) {
   Value bits = code.bitcast(vector, code.i32Type());
   Type type = bits.getType();

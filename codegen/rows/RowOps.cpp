@@ -35,7 +35,7 @@ static Value emit(RowPiece &row, ScaleOp op) {
 
 static Value emit(RowPiece &row, PositionsOp op) { return row.getTableRow(op); }
 
-/// x where it is positive or NaN, else 0.
+/// Emits x if it is positive or NaN, else 0.
 static Value emit(RowPiece &row, ReluOp op) {
   CodeBuilder &code = row.code();
   Value x = row.get(op.getX()), zero = code.like(x, 0.0);
@@ -53,7 +53,7 @@ static Value emit(RowPiece &row, SiluOp op) {
   return row.code().mul(x, emitSigmoid(row.code(), x));
 }
 
-/// dy s (1 + x (1 - s)) with s = sigmoid(x).
+/// Emits dy s (1 + x (1 - s)) with s = sigmoid(x).
 static Value emit(RowPiece &row, SiluGradOp op) {
   CodeBuilder &code = row.code();
   Value x = row.get(op.getX()), s = emitSigmoid(code, x);
@@ -65,7 +65,7 @@ static Value emit(RowPiece &row, SiluGradOp op) {
 static constexpr double geluScale = 1.5957691216057308; // 2 sqrt(2 / pi)
 static constexpr double geluCubic = 0.044715;
 
-/// sigmoid(2 u) for u = sqrt(2 / pi) (x + 0.044715 x^3).
+/// Emits sigmoid(2 u) for u = sqrt(2 / pi) (x + 0.044715 x^3).
 static Value geluSigmoid(CodeBuilder &code, Value x, Value square) {
   constexpr double scale = -M_LOG2E * geluScale;
   Value factor = code.fma(square, scale * geluCubic, scale);
@@ -122,7 +122,7 @@ template <typename Op> static double epsilonOf(Op op) {
   return op.getEpsilon().convertToDouble();
 }
 
-/// (x - mean) / sqrt(variance + epsilon).
+/// Emits (x - mean) / sqrt(variance + epsilon).
 static Value normalized(RowPiece &row, Value x, double epsilon) {
   CodeBuilder &code = row.code();
   Value centered = code.sub(row.get(x), row.get({Statistic::Mean, x}));
@@ -142,7 +142,7 @@ static Value emit(RowPiece &row, RmsNormOp op) {
                   row.getVector(op.getWeight()));
 }
 
-/// r (w dy - mean(w dy) - (x - mean) r^2 mean(w dy (x - mean))).
+/// Emits r (w dy - mean(w dy) - (x - mean) r^2 mean(w dy (x - mean))).
 static Value emit(RowPiece &row, LayerNormGradInputOp op) {
   CodeBuilder &code = row.code();
   Value x = op.getX(), weight = op.getWeight(), dy = op.getDy();
@@ -156,7 +156,7 @@ static Value emit(RowPiece &row, LayerNormGradInputOp op) {
   return code.mul(r, code.fma(code.neg(factor), centered, gradient));
 }
 
-/// r (w dy - x r^2 mean(w dy x)).
+/// Emits r (w dy - x r^2 mean(w dy x)).
 static Value emit(RowPiece &row, RmsNormGradInputOp op) {
   CodeBuilder &code = row.code();
   Value x = op.getX(), weight = op.getWeight(), dy = op.getDy();

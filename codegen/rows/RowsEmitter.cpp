@@ -145,7 +145,7 @@ void RowsEmitter::emitResults(const Piece &piece, int pass,
       storeAt(get(value), stashPointers.lookup(value), plan.accumulator);
 }
 
-/// The piece's part of sums over rows.
+/// Emits the piece's part of sums over rows.
 void RowsEmitter::emitAccumulations(const Piece &piece, int pass,
                                     SmallVectorImpl<Store> &stores) {
   for (auto [index, accumulation] : llvm::enumerate(plan.accumulations)) {

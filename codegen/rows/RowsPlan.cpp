@@ -68,7 +68,8 @@ int RowsPlanner::addStatistic(Statistic statistic) {
   return pass + 1;
 }
 
-/// All activations of a sweep have one width; it is set by the first.
+/// Checks that all activations of a sweep have one width; the first one sets
+/// it.
 LogicalResult RowsPlanner::checkWidth(Operation *op) {
   SmallVector<Value> values(op->getOperands());
   llvm::append_range(values, op->getResults());

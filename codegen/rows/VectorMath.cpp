@@ -16,7 +16,7 @@ static bool isF64(Value value) {
   return getElementTypeOrSelf(value.getType()).isF64();
 }
 
-/// Horner's rule; the highest coefficient comes first.
+/// Emits Horner's rule; the highest coefficient comes first.
 static Value polynomial(CodeBuilder &code, Value x,
                         ArrayRef<double> coefficients) {
   Value sum = code.like(x, coefficients.front());
@@ -91,8 +91,9 @@ Value mlir::dyna::rows::emitExp(CodeBuilder &code, Value x) {
   return emitExpF32(code, x);
 }
 
-/// 1 / x for x in [1, 2^125], a quarter of a division's cost. Subtracting the
-/// bits gives 1 / x within 5 %; a cubic and a quadratic Newton step leave 2e-8.
+/// Emits 1 / x for x in [1, 2^125], a quarter of a division's cost. Subtracting
+/// the bits gives 1 / x within 5 %; a cubic and a quadratic Newton step leave
+/// 2e-8.
 static Value emitReciprocalF32(CodeBuilder &code, Value x) {
   Value bits = code.bitcast(x, code.i32Type());
   Value y = code.bitcast(
@@ -149,11 +150,11 @@ static Value emitLibm(CodeBuilder &code, StringRef name, Value x) {
   return result;
 }
 
-/// Phi(x) = 1/2 + x P(x^2) / Q(x^2), fitted for |x| <= 5.3 with an error below
-/// 1e-8 (iteratively reweighted least squares); f32 rounding makes that 2e-7.
-/// Behind 5.3 the fit overshoots, and is cut off at 0 and 1 exactly: gelu of a
-/// large negative number is 0. No exponential: a sweep over memory that is not
-/// in cache should wait for the memory alone.
+/// Emits Phi(x) = 1/2 + x P(x^2) / Q(x^2), fitted for |x| <= 5.3 with an error
+/// below 1e-8 (iteratively reweighted least squares); f32 rounding makes that
+/// 2e-7. Behind 5.3 the fit overshoots, and is cut off at 0 and 1 exactly: gelu
+/// of a large negative number is 0. No exponential: a sweep over memory that is
+/// not in cache should wait for the memory alone.
 static Value emitNormalCdfF32(CodeBuilder &code, Value x) {
   x = atMost(code, atLeast(code, x, -5.45), 5.45);
   Value square = code.mul(x, x);

@@ -97,7 +97,7 @@ Attribute MeshAttr::parse(AsmParser &parser, Type) {
 // Lists of axis parts as text
 //===----------------------------------------------------------------------===//
 
-/// `[tp, dp:2/1]`, appended to `text`.
+/// Parses `[tp, dp:2/1]` and appends it to `text`.
 static ParseResult parseParts(AsmParser &parser, std::string &text) {
   text += '[';
   bool isFirst = true;
@@ -122,7 +122,7 @@ static ParseResult parseParts(AsmParser &parser, std::string &text) {
   return success();
 }
 
-/// `on <mesh>>`.
+/// Parses `on <mesh>>`.
 static ParseResult parseOnMesh(AsmParser &parser, MeshAttr &mesh) {
   return failure(parser.parseKeyword("on") ||
                  parser.parseCustomAttributeWithFallback(mesh) ||
@@ -190,7 +190,7 @@ Attribute LayoutAttr::parse(AsmParser &parser, Type) {
 // GroupAttr
 //===----------------------------------------------------------------------===//
 
-/// A list of parts is a layout of one dimension.
+/// Returns parts from text: a list of parts is a layout of one dimension.
 static ::dyna::StatusOr<::dyna::AxisParts> partsFromText(MeshAttr mesh,
                                                          StringRef text) {
   DYNA_ASSIGN_OR_RETURN(
@@ -270,7 +270,7 @@ Attribute GroupAttr::parse(AsmParser &parser, Type) {
 // Dialect
 //===----------------------------------------------------------------------===//
 
-/// An array of layouts, with unit attributes where `allowsUnit`.
+/// Verifies an array of layouts, with unit attributes if `allowsUnit`.
 static LogicalResult verifyLayouts(Operation *op, NamedAttribute attribute,
                                    TypeRange types, bool allowsUnit) {
   auto array = dyn_cast<ArrayAttr>(attribute.getValue());

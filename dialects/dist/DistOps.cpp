@@ -30,7 +30,7 @@ LogicalResult ReshardOp::verify() {
   return success();
 }
 
-/// TAG1 of every op that changes shapes: `dims` exist in both tensors.
+/// Verifies TAG1 of every op that changes shapes: `dims` exist in both tensors.
 static LogicalResult verifyDims(Operation *op, RankedTensorType x,
                                 RankedTensorType result,
                                 ArrayRef<int64_t> dims) {
@@ -47,7 +47,7 @@ static LogicalResult verifyDims(Operation *op, RankedTensorType x,
   return success();
 }
 
-/// TAG2: sizes outside of `dims` are equal.
+/// Verifies TAG2: sizes outside of `dims` are equal.
 static LogicalResult verifyOtherSizes(Operation *op, RankedTensorType x,
                                       RankedTensorType result,
                                       ArrayRef<int64_t> dims) {
@@ -60,7 +60,7 @@ static LogicalResult verifyOtherSizes(Operation *op, RankedTensorType x,
   return success();
 }
 
-/// TAG3: along `dim`, `whole` is the ranks of the group times `part`.
+/// Verifies TAG3: along `dim`, `whole` is `part` times the ranks of the group.
 static LogicalResult verifyPart(Operation *op, int64_t dim, GroupAttr group,
                                 RankedTensorType whole, RankedTensorType part) {
   if (whole.isDynamicDim(dim) && part.isDynamicDim(dim))
@@ -174,8 +174,8 @@ LogicalResult ExchangeOp::verifyRegions() {
 //
 // An op with `places` stays: its result has to be where the place says.
 
-/// A reshard to an equal layout is nothing, and one back to where a reshard
-/// came from undoes it. A sum cannot be undone: the verifier sees to that.
+/// Folds a reshard to an equal layout, and one that undoes another. A sum
+/// cannot be undone: the verifier refuses that.
 OpFoldResult ReshardOp::fold(FoldAdaptor) {
   if (getFrom().isEquivalentTo(getTo()))
     return getX();
@@ -186,7 +186,7 @@ OpFoldResult ReshardOp::fold(FoldAdaptor) {
   return {};
 }
 
-/// A group of one rank exchanges nothing.
+/// Returns true for a group of one rank, which exchanges nothing.
 template <typename Op> static bool isIdentity(Op op) {
   return !op.getPlacesAttr() && op.getGroup().getSize() == 1 &&
          op.getX().getType() == op.getResult().getType();
@@ -222,7 +222,7 @@ OpFoldResult SliceOp::fold(FoldAdaptor) {
   return undoes<AllGatherOp>(*this);
 }
 
-/// Undone by the exchange in the other direction.
+/// Folds an exchange that undoes one in the other direction.
 OpFoldResult AllToAllOp::fold(FoldAdaptor) {
   if (isIdentity(*this))
     return getX();

@@ -13,14 +13,14 @@
 using namespace mlir;
 using namespace mlir::dyna;
 
-/// Dropout with probability 0 is the identity.
+/// Folds dropout with probability 0, which is the identity.
 OpFoldResult DropoutOp::fold(FoldAdaptor) {
   if (getPlacesAttr() || !getProbability().isZero())
     return {};
   return getX();
 }
 
-/// A rotation and its inverse cancel.
+/// Folds a rotation and its inverse.
 OpFoldResult RotaryOp::fold(FoldAdaptor) {
   auto inner = getX().getDefiningOp<RotaryOp>();
   if (getPlacesAttr() || !inner || inner.getPlacesAttr() ||
@@ -32,7 +32,7 @@ OpFoldResult RotaryOp::fold(FoldAdaptor) {
   return inner.getX();
 }
 
-/// `relu(relu(x))` is `relu(x)`.
+/// Folds `relu(relu(x))` to `relu(x)`.
 OpFoldResult ReluOp::fold(FoldAdaptor) {
   auto inner = getX().getDefiningOp<ReluOp>();
   if (getPlacesAttr() || !inner)
@@ -47,8 +47,8 @@ static bool isLossless(Type from, Type to) {
   return APFloat::isRepresentableBy(narrow, wide);
 }
 
-/// A cast to the same type is the identity; a cast behind a lossless one takes
-/// the first operand. Not so behind a lossy one: rounding twice differs.
+/// Folds a cast to the same type, and a cast after a lossless one. It does not
+/// fold a cast after a lossy one, because rounding twice differs.
 OpFoldResult CastOp::fold(FoldAdaptor) {
   if (getPlacesAttr())
     return {};

@@ -148,7 +148,7 @@ void BiasOp::buildGradient(GradientBuilder &gradients) {
     gradients.add(getX(), dy);
 }
 
-/// Turning back is the gradient of turning.
+/// Builds the gradient of a rotation, which is the inverse rotation.
 void RotaryOp::buildGradient(GradientBuilder &gradients) {
   if (!gradients.wants(getX()))
     return;
@@ -212,7 +212,8 @@ void MulOp::buildGradient(GradientBuilder &gradients) {
   addProduct(getRhs(), getLhs());
 }
 
-/// The random numbers are functions of counters: the same ones drop `dy`.
+/// Builds the gradient of dropout. Random numbers are functions of counters, so
+/// the same ones drop `dy`.
 void DropoutOp::buildGradient(GradientBuilder &gradients) {
   if (gradients.wants(getX()))
     gradients.add(getX(), DropoutOp::create(
@@ -226,7 +227,8 @@ void DropoutOp::buildGradient(GradientBuilder &gradients) {
 // Loss
 //===----------------------------------------------------------------------===//
 
-/// The logits exist once, in forward: so forward makes the gradients as well.
+/// Builds the gradients of the head in forward, because the logits exist only
+/// there.
 void LinearCrossEntropyOp::buildGradient(GradientBuilder &gradients) {
   if (gradients.isFrozen(getWeight())) {
     auto train = LinearCrossEntropyInputOp::create(

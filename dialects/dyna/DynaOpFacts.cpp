@@ -44,13 +44,14 @@ Work mlir::dyna::workOf(const MatrixProduct &product) {
   return {.perToken = 2 * elementsOf(product.matrix())};
 }
 
-/// `products` of each pair of a query and a key, all over the head's features.
+/// Returns the work of `products` for each pair of a query and a key, over all
+/// features of the heads.
 template <typename Op> static Work attentionWork(Op op, int64_t products) {
   int64_t flops = 2 * products * int64_t(op.getHeads()) * op.getHeadDim();
   return op.getCausal() ? Work{.perCausalPair = flops} : Work{.perPair = flops};
 }
 
-/// Scores, and the values by them.
+/// Returns the work of scores, and of the weighted values.
 Work AttentionOp::getWork() { return attentionWork(*this, kAttentionProducts); }
 
 /// Scores again, then the gradients of values, scores, queries and keys.
@@ -62,12 +63,12 @@ Work LinearCrossEntropyOp::getWork() {
   return {.perTarget = 2 * elementsOf(getWeight())};
 }
 
-/// Logits, and their gradient by the weight and by x.
+/// Returns the work of logits, and of their gradients by the weight and by x.
 Work LinearCrossEntropyTrainOp::getWork() {
   return {.perTarget = 3 * 2 * elementsOf(getWeight())};
 }
 
-/// Logits, and their gradient by x.
+/// Returns the work of logits, and of their gradient by x.
 Work LinearCrossEntropyInputOp::getWork() {
   return {.perTarget = 2 * 2 * elementsOf(getWeight())};
 }

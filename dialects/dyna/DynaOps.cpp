@@ -13,7 +13,7 @@ using namespace mlir::dyna::check;
 // Type inference
 //===----------------------------------------------------------------------===//
 
-/// `[?, width]` of `element`.
+/// Returns the type `[?, width]` of `element`.
 static RankedTensorType activation(int64_t width, Type element) {
   return RankedTensorType::get({ShapedType::kDynamic, width}, element);
 }

@@ -181,7 +181,7 @@ LogicalResult ModelOp::verify() {
   return success();
 }
 
-/// (MODEL2)
+/// Verifies (MODEL2).
 static LogicalResult collectCalls(ModelOp model,
                                   SmallVectorImpl<CallOp> &calls) {
   Block &body = model.getBody().front();
@@ -276,7 +276,7 @@ static Op lookUp(Operation *from, SymbolTableCollection &symbols,
   return {};
 }
 
-/// (CALL2) and the parameters of (CALL3).
+/// Verifies (CALL2) and the parameters of (CALL3).
 static LogicalResult verifyParameters(CallOp call, LayerOp layer,
                                       SymbolTableCollection &symbols) {
   // CALL2
@@ -372,8 +372,8 @@ LogicalResult ReturnOp::verify() {
 // FunctionOp
 //===----------------------------------------------------------------------===//
 
-/// (FUNCTION3), (FUNCTION4), (FUNCTION5), and the places of (FUNCTION6) for the
-/// arguments or the results of a function.
+/// Verifies (FUNCTION3), (FUNCTION4), (FUNCTION5), and the places of
+/// (FUNCTION6) for the arguments or the results of a function.
 static LogicalResult verifyPlacedTypes(FunctionOp function, StringRef what,
                                        ArrayRef<Type> types, ArrayAttr places) {
   // FUNCTION3

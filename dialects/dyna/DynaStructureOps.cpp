@@ -91,8 +91,8 @@ void FunctionOp::getAsmBlockArgumentNames(Region &region,
   nameArguments(region, setName);
 }
 
-/// `attributes {...}`, in which attributes that the syntax spells elsewhere
-/// must not appear again.
+/// Parses `attributes {...}`, which must not repeat attributes that have their
+/// own syntax.
 static ParseResult parseAttributes(OpAsmParser &parser, OperationState &result,
                                    ArrayRef<StringAttr> spelledElsewhere) {
   NamedAttrList attributes;
@@ -216,7 +216,7 @@ void ModelOp::print(OpAsmPrinter &printer) {
 // CallOp
 //===----------------------------------------------------------------------===//
 
-/// `[@a, @b]`, or nothing.
+/// Parses `[@a, @b]`, or nothing.
 static ParseResult parseSymbolList(OpAsmParser &parser, ArrayAttr &symbols) {
   SmallVector<Attribute> list;
   auto parseOne = [&]() -> ParseResult {
@@ -256,7 +256,7 @@ static ParseResult parsePlace(OpAsmParser &parser,
   return success();
 }
 
-/// `(%x: type in <place>, ...) -> (type in <place>, ...)`.
+/// Parses `(%x: type in <place>, ...) -> (type in <place>, ...)`.
 static ParseResult
 parseSignature(OpAsmParser &parser, OperationState &result,
                SmallVectorImpl<OpAsmParser::Argument> &arguments) {

@@ -25,7 +25,7 @@ static_assert(static_cast<int>(Recompute::Full) == plan::RECOMPUTE_FULL &&
 // exec.do
 //===----------------------------------------------------------------------===//
 
-/// As exec writes it: "forward".
+/// Returns the word of exec for an op: "forward".
 static std::string wordOf(plan::Instruction::Op op) {
   return StringRef(::dyna::instructionName(op)).lower();
 }
@@ -155,7 +155,7 @@ private:
            << ::dyna::listFields(op_);
   }
 
-  /// -1 stands for no place, which is what leaving the word out says.
+  /// Parses a place. -1 means no place, which has no word.
   ParseResult parsePlace(StringRef word, int64_t &place) {
     SMLoc location = parser_.getCurrentLocation();
     if (parser_.parseInteger(place))

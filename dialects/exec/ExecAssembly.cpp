@@ -12,7 +12,7 @@ using namespace mlir::exec;
 
 namespace plan = ::dyna::plan;
 
-/// A number without the type of its attribute.
+/// Parses a number without the type of its attribute.
 static ParseResult parseNumberOf(OpAsmParser &parser, IntegerAttr &number,
                                  unsigned width) {
   int64_t value;
@@ -130,7 +130,7 @@ static void printSegments(OpAsmPrinter &printer, Operation *,
   printer << ']';
 }
 
-/// `[[0, 2], [1, 3]]`.
+/// Parses `[[0, 2], [1, 3]]`.
 static ParseResult parseRankLists(OpAsmParser &parser, ArrayAttr &lists) {
   SmallVector<Attribute> elements;
   auto parseList = [&]() -> ParseResult {
@@ -161,7 +161,7 @@ static void printRankLists(OpAsmPrinter &printer, Operation *,
   printer << ']';
 }
 
-/// `[0:4, 0:8]`: begin and end of rows, then of columns.
+/// Parses `[0:4, 0:8]`: begin and end of rows, then of columns.
 static ParseResult parseRectangle(OpAsmParser &parser,
                                   SmallVectorImpl<int64_t> &numbers) {
   auto parseRange = [&]() -> ParseResult {
@@ -191,7 +191,7 @@ static void printRectangle(OpAsmPrinter &printer, Operation *,
   printRectangle(printer, box.asArrayRef());
 }
 
-/// `[rank 0 [0:4, 0:8], rank 1 [4:8, 0:8]]`.
+/// Parses `[rank 0 [0:4, 0:8], rank 1 [4:8, 0:8]]`.
 static ParseResult parseRankBoxes(OpAsmParser &parser,
                                   DenseI64ArrayAttr &boxes) {
   SmallVector<int64_t> numbers;

@@ -13,7 +13,7 @@ using namespace mlir::exec;
 // exec.graph
 //===----------------------------------------------------------------------===//
 
-/// GRAPH2.
+/// Verifies GRAPH2.
 static LogicalResult verifyMesh(GraphOp op, const ::dyna::Strategy &strategy) {
   ::dyna::StatusOr<::dyna::Mesh> mesh = ::dyna::meshOf(strategy);
   if (!mesh.isOk())
@@ -24,7 +24,7 @@ static LogicalResult verifyMesh(GraphOp op, const ::dyna::Strategy &strategy) {
   return success();
 }
 
-/// GRAPH3.
+/// Verifies GRAPH3.
 static LogicalResult verifyList(GraphOp op, const ::dyna::Strategy &strategy) {
   int stages = 0;
   bool sawParameter = false;
@@ -46,7 +46,7 @@ static LogicalResult verifyList(GraphOp op, const ::dyna::Strategy &strategy) {
   return success();
 }
 
-/// GRAPH4.
+/// Verifies GRAPH4.
 static LogicalResult verifyOnce(GraphOp op) {
   llvm::DenseMap<Attribute, Operation *> layers, parameters;
   auto insert = [](auto &seen, Attribute name, Operation *item) {

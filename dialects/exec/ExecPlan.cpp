@@ -42,7 +42,7 @@ LogicalResult DraftAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-/// PLAN8.
+/// Verifies PLAN8.
 static LogicalResult verifyDraft(RankOp rank) {
   if (rank.getDynamicBytes() != 0)
     return rank.emitOpError()

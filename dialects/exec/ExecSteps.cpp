@@ -127,7 +127,7 @@ LogicalResult SwitchPlanOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-/// TENSOR1.
+/// Verifies TENSOR1.
 static LogicalResult verifyBox(Operation *op, ArrayRef<int64_t> box) {
   for (int dim : {0, 1})
     if (box[2 * dim] < 0 || box[2 * dim + 1] < box[2 * dim] ||

@@ -199,7 +199,7 @@ Operation *mlir::exec::findInstruction(PlanOp op, int rank, int instruction) {
 // Graphs
 //===----------------------------------------------------------------------===//
 
-/// Every list of ranks that hold one part and sum its gradients.
+/// Returns every list of ranks that hold one part and sum its gradients.
 static SmallVector<Attribute> holdersOf(OpBuilder &builder, int parameter,
                                         const ::dyna::ExecutableGraph &graph) {
   SmallVector<Attribute> lists;

@@ -27,7 +27,7 @@ static_assert(static_cast<int>(ParameterPart::Master) ==
 // Switches
 //===----------------------------------------------------------------------===//
 
-/// Begin and end of rows, then of columns.
+/// Appends begin and end of rows, then of columns.
 static void appendBox(SmallVectorImpl<int64_t> &numbers,
                       const ::dyna::Box &box) {
   for (int dim : {0, 1}) {

@@ -54,7 +54,8 @@ LogicalResult Comparison::refuse(Operation *at, const Pair &pair) {
                     << "; run --dyna-differentiate on the layer again";
 }
 
-/// Without operands, types of which follow from those of arguments.
+/// Compares two ops without their operands, whose types follow from those of
+/// arguments.
 static bool haveOneForm(Operation *op, Operation *expected) {
   if (op->getAttrDictionary() != expected->getAttrDictionary() ||
       op->getResultTypes() != expected->getResultTypes() ||

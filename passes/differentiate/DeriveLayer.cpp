@@ -63,7 +63,7 @@ static LogicalResult checkFrozen(ArrayRef<bool> frozen,
   return success();
 }
 
-/// Returns, by parameter of the layer, if weight decay applies.
+/// Returns true for each parameter of the layer to which weight decay applies.
 static FailureOr<SmallVector<bool>> findDecays(LayerOp layer,
                                                ArrayRef<CallOp> calls) {
   SmallVector<bool> decays(layer.getNumParameters(), false);

@@ -85,7 +85,8 @@ LogicalResult Differentiate::differentiateLayer(LayerOp layer) {
   return success();
 }
 
-/// A model that learns nothing is a slip.
+/// Checks that the model trains anything; a model without trained parameters is
+/// a mistake.
 static LogicalResult checkAnyTrained(ModuleOp module) {
   auto isFrozen = [](ParameterOp parameter) { return parameter.getFrozen(); };
   auto parameters = module.getOps<ParameterOp>();

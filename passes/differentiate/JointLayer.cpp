@@ -42,7 +42,7 @@ void mlir::dyna::simplifyLayer(LayerOp layer) {
   eliminateCommonSubExpressions(rewriter, dominance, layer);
 }
 
-/// The loss is differentiated in forward, so nothing may happen to it
+/// Checks losses. The loss is differentiated in forward, so no op may use it
 /// afterwards.
 static LogicalResult checkLosses(LayerOp layer) {
   Operation *terminator = layer.getBody().front().getTerminator();

@@ -74,7 +74,7 @@ private:
     takeSegments(cut);
     cut.take(joint.getPrimaryInput(), Memory::SavedInput);
   }
-  /// Accumulators, without those of frozen parameters.
+  /// Takes accumulators, without those of frozen parameters.
   void takeAccumulators(FunctionCut &cut, ArrayRef<Value> values) {
     for (auto [index, value] : llvm::enumerate(values))
       if (!joint.isFrozen(index))
@@ -192,7 +192,7 @@ LogicalResult mlir::dyna::buildTrainingFunctions(OpBuilder &builder,
 // Optimizer
 //===----------------------------------------------------------------------===//
 
-/// A block to cut optimizer functions out of, in a detached layer.
+/// Creates a block to cut optimizer functions from, in a detached layer.
 static OwningOpRef<LayerOp> createScratchLayer(LayerOp layer) {
   OpBuilder builder(layer.getContext());
   OwningOpRef<LayerOp> scratch(cast<LayerOp>(layer->cloneWithoutRegions()));

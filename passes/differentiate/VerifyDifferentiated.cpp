@@ -28,7 +28,7 @@ struct Slot {
   bool isResult;
   unsigned position;
 
-  /// "argument 3" or "result 0".
+  /// Describes the value: "argument 3" or "result 0".
   std::string describe() const {
     return (isResult ? "result " : "argument ") + std::to_string(position);
   }
@@ -129,7 +129,7 @@ static constexpr unsigned maskOf(Memories... m) {
   return (0u | ... | (1u << static_cast<unsigned>(m)));
 }
 
-/// The memories in which the arguments, or the results, of a role may lie.
+/// Returns the legal memories of the arguments, or of the results, of a role.
 static unsigned getMemories(Role role, bool isResult) {
   using M = Memory;
   constexpr unsigned layer = maskOf(M::Parameter, M::Segments);
@@ -176,7 +176,8 @@ SmallVector<Type> LayerVerifier::getInputTypes() const {
   return types;
 }
 
-/// The type of a parameter's master; null if there is no such parameter.
+/// Returns the type of a parameter's master; null if there is no such
+/// parameter.
 Type LayerVerifier::getMasterType(int64_t index) const {
   LayerOp op = layer;
   return index < static_cast<int64_t>(op.getNumParameters())
@@ -184,7 +185,7 @@ Type LayerVerifier::getMasterType(int64_t index) const {
              : Type();
 }
 
-/// The type of an entry of `in`; null if there is no such entry.
+/// Returns the type of an entry of `in`; null if there is no such entry.
 Type LayerVerifier::getInputEntryType(Role role, int64_t index) const {
   switch (role) {
   case Role::Update:
@@ -201,7 +202,7 @@ Type LayerVerifier::getInputEntryType(Role role, int64_t index) const {
   }
 }
 
-/// The type of the one entry of `out`; null if the role has none.
+/// Returns the type of the one entry of `out`; null if the role has none.
 Type LayerVerifier::getOutputEntryType(Role role) const {
   switch (role) {
   case Role::GradNorm:
@@ -216,7 +217,8 @@ Type LayerVerifier::getOutputEntryType(Role role) const {
   }
 }
 
-/// The type of an entry of the signature; null if there is no such entry.
+/// Returns the type of an entry of the signature; null if there is no such
+/// entry.
 Type LayerVerifier::getEntryType(Role role, Memory memory,
                                  int64_t index) const {
   LayerOp op = layer;
@@ -433,7 +435,8 @@ LogicalResult LayerVerifier::verify() {
   return verifyTiers();
 }
 
-/// Bf16, if the module keeps its gradients in it and the layer may; else null.
+/// Returns bf16 if the module keeps its gradients in it and the layer may; else
+/// null.
 static Type getNarrowGradients(LayerOp layer, Type gradients) {
   bool mayBeNarrow =
       gradients && gradients.isBF16() &&

@@ -25,8 +25,8 @@ static dist::GroupAttr groupOf(Operation *op) {
   return cast<dist::CollectiveOpInterface>(op).getGroup();
 }
 
-/// The ops from `first` on of the block of `op` that it needs; false if `first`
-/// is one of them.
+/// Collects the ops from `first` on that `op` needs in its block. Returns false
+/// if `first` is one of them.
 static bool collectNeeds(Operation *op, Operation *first,
                          llvm::SetVector<Operation *> &needs) {
   SmallVector<Operation *> work = {op};
@@ -64,7 +64,7 @@ static bool bringNeeds(Operation *op, Operation *first) {
   return true;
 }
 
-/// One exchange of what `first` and `op` exchange, in the place of `first`.
+/// Fuses the exchanges of `first` and `op` into one at the place of `first`.
 static dist::ExchangeOp fuse(Operation *first, Operation *op) {
   SmallVector<Operation *> collectives = {first};
   if (auto exchange = dyn_cast<dist::ExchangeOp>(first))

@@ -61,7 +61,8 @@ LogicalResult LocalVerifier::visitCollective(dist::CollectiveOpInterface op) {
   return set(op, op->getResult(0), meaning.number, *after);
 }
 
-/// Fused collectives; after the memory phase row-wise ops stand in sweeps too.
+/// Visits a body: that of fused collectives or, after the memory phase, of a
+/// sweep.
 LogicalResult LocalVerifier::visitBody(Operation *op) {
   Block &body = op->getRegion(0).front();
   for (Operation &inner : body.without_terminator())
@@ -109,7 +110,8 @@ static LogicalResult expectAttribute(Operation *op, StringRef name,
   return error << "none";
 }
 
-/// A table of which ranks have parts is summed, or reduced, over all of them.
+/// Checks a split table: it must be summed, or reduced, over all ranks with
+/// parts.
 LogicalResult LocalVerifier::checkShard(Operation *op, Value table) {
   const Meaning meaning = meanings.lookup(table);
   const AxisParts &parts = meaning.layout.dims[0];
@@ -167,7 +169,7 @@ LogicalResult LocalVerifier::checkParts(Operation *op) {
   return checkTokens(op, dist::kTokens.isOn(op) ? layer.tokens : AxisParts());
 }
 
-/// The attributes of the logical op that the local one is a part of.
+/// Returns the attributes of the logical op that the local one is a part of.
 FailureOr<DictionaryAttr> LocalVerifier::globalAttributes(Operation *op) {
   NamedAttrList attributes = meaningOf(op);
   attributes.erase("shard"); // compared, with the next, in checkParts
@@ -230,7 +232,7 @@ LocalVerifier::inferLayouts(Operation *op, const dist::FactorRule &rule) {
   return *results;
 }
 
-/// Where the kernel takes one size, all ranks have the same.
+/// Checks that all ranks have the same size if the kernel has only one size.
 LogicalResult LocalVerifier::checkEvenParts(Operation *op,
                                             const dist::FactorRule &rule) {
   auto isEven = [&](Value value, const dist::TensorFactors &factors) {
@@ -313,8 +315,8 @@ static bool isOwn(StringRef name) {
          name == "workspace" || name == "tiers" || name.starts_with("dist.");
 }
 
-/// Before the memory phase places are those of the logical function, afterwards
-/// they differ in offsets.
+/// Compares places. Before the memory phase they are those of the logical
+/// function; afterwards offsets differ.
 static bool areSamePlaces(ArrayAttr places, ArrayAttr logical,
                           bool hasOffsets) {
   if (!hasOffsets)

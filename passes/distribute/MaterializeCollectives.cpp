@@ -124,7 +124,7 @@ LogicalResult Localizer::lowerReshard(dist::ReshardOp reshard) {
   return success();
 }
 
-/// A table of which this rank has a part says so.
+/// Marks a table of which this rank has a part.
 void Localizer::setShard(TableOpInterface op) {
   const Layout &layout = layouts[op.getTable()];
   if (layout.dims[0].empty())
@@ -218,8 +218,8 @@ LogicalResult Localizer::run() {
   return success();
 }
 
-/// The group over whose ranks a gradient is partial becomes known to the
-/// module: the plan reduces there once per step.
+/// Adds the groups over whose ranks gradients are partial to the module: the
+/// plan reduces there once per step.
 static void addGradientGroups(LayerOp layer, dist::MeshAttr mesh,
                               GroupTable &groups) {
   auto gradients = dist::kGradients.of(layer);

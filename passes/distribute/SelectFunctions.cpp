@@ -24,7 +24,7 @@ static bool consumePart(StringRef &name, StringRef part) {
   return true;
 }
 
-/// `tp2` and `sp` in front of a role.
+/// Consumes `tp2` and `sp` in front of a role.
 static void consumeDegree(StringRef &name) {
   StringRef digits = name.split('.').first;
   if (digits.consume_front("tp") && llvm::all_of(digits, llvm::isDigit))

@@ -97,7 +97,7 @@ LogicalResult ModuleVerifier::checkLogical(Operation *op) {
   return failure(result.wasInterrupted());
 }
 
-/// The mesh, whether tokens are split, and the name say the same.
+/// Returns the degree. Mesh, split of tokens, and name must agree.
 FailureOr<TensorDegree> ModuleVerifier::degreeOf(LayerOp local,
                                                  LayerOp logical) {
   auto mesh = dist::kMesh.of(local);
@@ -119,7 +119,8 @@ FailureOr<TensorDegree> ModuleVerifier::degreeOf(LayerOp local,
          << (mesh ? mesh.getMesh().describe() : "it") << ", the name @" << name;
 }
 
-/// The layouts of parameters and their gradients, from which all others follow.
+/// Reads the layouts of parameters and their gradients, from which all others
+/// follow.
 LogicalResult ModuleVerifier::readLayouts(LocalLayer &layer) {
   size_t numParameters = layer.logical.getNumParameters();
   auto read = [&](dist::PhaseAttribute<ArrayAttr> attribute,
@@ -178,7 +179,8 @@ static int turnOf(Role role) {
                                        : kLastTurn;
 }
 
-/// One function for each of the logical layer, and no other.
+/// Checks that there is one function for each of the logical layer, and no
+/// other.
 LogicalResult ModuleVerifier::checkFunctions(LocalLayer &layer) {
   SmallVector<FunctionOp> locals =
       functionsOf.lookup(layer.local.getSymNameAttr());
@@ -257,7 +259,7 @@ LogicalResult ModuleVerifier::checkLayer(LayerOp local) {
 // The module
 //===----------------------------------------------------------------------===//
 
-/// A model runs at a degree if all of its layers do.
+/// Checks that a model runs at a degree only if all of its layers do.
 LogicalResult ModuleVerifier::checkEveryDegree() {
   for (LayerOp layer : module.getOps<LayerOp>())
     for (auto &[degree, other] : degrees)

@@ -29,7 +29,8 @@ static bool feedsProducts(ArrayRef<FunctionOp> functions, int64_t entry) {
   return isUsed;
 }
 
-/// The matrices of a layer that may be sparse, from the functions that compute it.
+/// Returns the matrices of a layer that may be sparse, from the functions that
+/// compute it.
 static SmallVector<int64_t> sparseParameters(ArrayRef<FunctionOp> functions) {
   SmallVector<int64_t> entries;
   FunctionOp first = functions.front();

@@ -33,7 +33,7 @@ static void eraseUnused(Block &block) {
       op.erase();
 }
 
-/// `linear x, w, b` -> `bias (linear x, w), b`.
+/// Splits a bias: `linear x, w, b` -> `bias (linear x, w), b`.
 static void splitBias(LinearOp linear) {
   OpBuilder builder(linear);
   auto product = LinearOp::create(builder, linear.getLoc(), linear.getType(),
@@ -54,8 +54,9 @@ static bool canAddTo(LinearGradInputOp product, Value value) {
          maker->isBeforeInBlock(product);
 }
 
-/// `add (linear_grad_input dy, w), z` -> `linear_grad_input dy, w add z`. If
-/// both operands are such products, the later is added to the earlier.
+/// Adds in a product: `add (linear_grad_input dy, w), z` -> `linear_grad_input
+/// dy, w add z`. If both operands are such products, the later is added to the
+/// earlier.
 static void addInProduct(AddOp sum) {
   for (auto [operand, other] : {std::pair(sum.getLhs(), sum.getRhs()),
                                 std::pair(sum.getRhs(), sum.getLhs())}) {
@@ -78,7 +79,7 @@ static void addInProduct(AddOp sum) {
 // Sweeps
 //===----------------------------------------------------------------------===//
 
-/// The feature size of the rows that an op works on.
+/// Returns the feature size of the rows that an op works on.
 static int64_t rowWidth(Operation &op) {
   auto widthOf = [](Value value) -> int64_t {
     auto type = dyn_cast<RankedTensorType>(value.getType());
@@ -112,7 +113,7 @@ static FusionNode describe(Operation &op, const TokenParts &parts,
   return node;
 }
 
-/// The ops of the block but the terminator, as the decision sees them.
+/// Describes the ops of the block, without the terminator, for the decision.
 static FusionGraph describe(Block &block, const TokenParts &parts,
                             const Target &target,
                             SmallVector<Operation *> &ops) {

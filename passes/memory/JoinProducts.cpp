@@ -65,7 +65,7 @@ static bool bringTogether(const ProductRun &run) {
   return true;
 }
 
-/// The sweeps that ran in the epilogues of the products.
+/// Returns the sweeps that ran in the epilogues of the products.
 static SmallVector<RowsOp> epiloguesOf(const ProductRun &run) {
   SmallVector<RowsOp> sweeps;
   for (Operation *op : inBlockOrder(run))
@@ -91,7 +91,7 @@ static bool readsOneOf(RowsOp rows, ArrayRef<RowsOp> others) {
   return reads;
 }
 
-/// One sweep of all, at the place of the first.
+/// Merges sweeps into one, at the place of the first.
 static void merge(ArrayRef<RowsOp> sweeps) {
   SmallVector<Type> types;
   SmallVector<Location> locations;

@@ -58,8 +58,8 @@ struct Range {
             place.getIndex(),
             isTier(memory) || memory == Memory::Workspace};
   }
-  /// With a stride, of the rows from the first to the last with all that lies
-  /// between.
+  /// Returns the range of a value. With a stride, it spans the rows from the
+  /// first to the last with everything in between.
   static Range of(PlaceAttr place, Value value, const TokenParts &parts) {
     LinearBytes bytes = parts.bytesOf(value);
     if (place.getStride() == 0)
@@ -163,8 +163,8 @@ llvm::SetVector<Value> FunctionVerifier::readsOf(Operation &op) const {
   return reads;
 }
 
-/// Aligned, and inside of its tier or of the workspace; an array has only the
-/// entries that the function takes or gives.
+/// Checks that a range is aligned, and inside of its tier or of the workspace.
+/// An array has only the entries that the function takes or gives.
 LogicalResult FunctionVerifier::checkRange(Operation *op, const Range &range) {
   if (!range.isBlock()) {
     if (llvm::is_contained(function.getArgPlaces(), range.place) ||

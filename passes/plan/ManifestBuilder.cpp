@@ -96,7 +96,8 @@ static plan::ElementType elementType(Type type) {
   return plan::ELEMENT_UNKNOWN;
 }
 
-/// Over what a layout splits each dimension; nothing without one.
+/// Returns the parts over which a layout splits each dimension; nothing without
+/// a layout.
 static SmallVector<::dyna::AxisParts> splitsOf(Attribute layout) {
   auto attribute = dyn_cast_or_null<dist::LayoutAttr>(layout);
   if (!attribute)
@@ -177,8 +178,8 @@ void ManifestBuilder::addParameters() {
   }
 }
 
-/// All functions agree (`dyna-verify-differentiated`); the first that has
-/// gradients says their type.
+/// Adds gradients. All functions agree (`dyna-verify-differentiated`), so the
+/// first with gradients gives their type.
 void ManifestBuilder::addGradients() {
   for (FunctionOp function : module.getOps<FunctionOp>())
     if (Type type = function.getGradientElementType())
@@ -228,8 +229,9 @@ LogicalResult ManifestBuilder::checkParametersAreUsed() {
   return success();
 }
 
-/// The runtime marks rows outside of the loss with one value; a head that ignores
-/// another one would look that value up in its table.
+/// Checks ignored targets. The runtime marks rows outside of the loss with one
+/// value; a head that ignores another value would look this one up in its
+/// table.
 LogicalResult ManifestBuilder::checkIgnoredTargets() {
   WalkResult result = module.walk([&](LinearCrossEntropyOp head) {
     constexpr int64_t mark = DYNA_NO_TARGET;
@@ -285,8 +287,8 @@ static LogicalResult checkPart(FunctionOpInterface function, const Work &part) {
       "tensor-parallel ranks");
 }
 
-/// Matrix-product flops of a layer's logical form, and the table that its
-/// targets are looked up in.
+/// Sets the matrix-product flops of a layer's logical form, and the table in
+/// which its targets are looked up.
 static LogicalResult setFlops(plan::LayerKind *kind, LayerOp layer) {
   const auto [work, part] = workOfRank(layer);
   if (failed(checkPart(layer, part)))
@@ -305,7 +307,7 @@ static LogicalResult setFlops(plan::LayerKind *kind, LayerOp layer) {
   return success();
 }
 
-/// Matrix-product flops of a call of a function, from the products it has.
+/// Sets the matrix-product flops of a call of a function, from its products.
 static LogicalResult setFlops(plan::LayerKind::Role *role,
                               FunctionOp function) {
   const auto [work, part] = workOfRank(function);
@@ -492,7 +494,7 @@ static void addParts(Parts *parts, const ::dyna::AxisParts &list) {
   }
 }
 
-/// A layer's form at a degree: what it takes beside what every kind has.
+/// Adds a layer's form at a degree, with what it has beyond other kinds.
 LogicalResult ManifestBuilder::addLocalKind(plan::TensorDegree *degree,
                                             LayerOp layer) {
   plan::LayerKind *kind = degree->add_kinds();

@@ -123,7 +123,7 @@ static Status checkPositions(const ::dyna::Model &model,
   return Status::ok();
 }
 
-/// The draft's options, for micro-batches no larger than those that it has.
+/// Returns the draft's options, with micro-batches no larger than its own.
 static ::dyna::PlanOptions ownOptions(const PlanDraft &draft) {
   ::dyna::PlanOptions own = draft.options;
   int64_t largest = 1;
@@ -168,7 +168,7 @@ static int64_t countBeside(const ::dyna::SwitchTable &switches, int turn,
   return most;
 }
 
-/// The draft's options within the memory there is.
+/// Returns the draft's options within the memory limit.
 static ::dyna::StatusOr<::dyna::PlanOptions>
 limitOptions(const PlanDraft &draft, const ::dyna::Planner &planner) {
   ::dyna::PlanOptions limited = draft.options;
@@ -198,8 +198,8 @@ limitOptions(const PlanDraft &draft, const ::dyna::Planner &planner) {
   return limited;
 }
 
-/// The options of a draft, which has its graph and what it is, as a policy chooses
-/// them for `asked`. Micro-batches whose size is open are no larger than rank-memory
+/// Chooses the options of a draft, which has its graph and kind, by a policy
+/// for `asked`. Micro-batches whose size is open are no larger than rank-memory
 /// has room for, as in a run (limitMicroBatches).
 static Status chooseOptions(PlanDraft &draft, ::dyna::Policy policy,
                             const ::dyna::Planner &planner,
@@ -226,7 +226,7 @@ static Status chooseOptions(PlanDraft &draft, ::dyna::Policy policy,
   return Status::ok();
 }
 
-/// With micro-batches. `draft` has its graph and what it is.
+/// Cuts micro-batches. `draft` has its graph and kind.
 static ::dyna::StatusOr<PlanDraft>
 cutDraft(PlanDraft draft, ::dyna::Policy policy, ::dyna::PlanRequest asked,
          const ::dyna::CostModel &costs, const MiniBatchRequest &request) {
@@ -470,7 +470,7 @@ FailureOr<PlanDraft> mlir::dyna::readDraft(exec::PlanOp op,
   return draft;
 }
 
-/// Without its graph.
+/// Imports a plan without its graph.
 static FailureOr<exec::PlanOp> importPlan(OpBuilder &builder, Location location,
                                           PlanDraft &draft, bool isComplete) {
   bool hasPrograms = llvm::any_of(draft.plan.ranks, [](const auto &program) {

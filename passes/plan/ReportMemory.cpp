@@ -55,7 +55,7 @@ struct Report {
   std::optional<Peak> peak;
 };
 
-/// The peak is that of the plan that a training binary makes for `segments`
+/// Returns the peak of the plan that a training binary makes for `segments`
 /// samples of `tokens` tokens together.
 FailureOr<Peak> planPeak(ModuleOp module, int64_t tokens, int64_t segments) {
   FailureOr<::dyna::Model> model = modelOf(module);
@@ -93,7 +93,7 @@ FailureOr<Peak> planPeak(ModuleOp module, int64_t tokens, int64_t segments) {
   return peak;
 }
 
-/// Every tensor in a block of its own, as the runtime lays them out.
+/// Counts every tensor in a block of its own, as the runtime lays them out.
 Persistent countPersistent(ModuleOp module) {
   Persistent bytes;
   Type gradients;

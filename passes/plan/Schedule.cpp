@@ -21,7 +21,7 @@ using ::dyna::formatText;
 using ::dyna::ItemKind;
 using ::dyna::Status;
 
-/// Micro-batches that a stage holds at one time, at most.
+/// Returns the largest number of micro-batches that a stage holds at one time.
 static int mostHeld(const std::vector<::dyna::PipelineItem> &items) {
   const bool apart = llvm::any_of(
       items, [](const auto &item) { return item.kind == ItemKind::Weight; });

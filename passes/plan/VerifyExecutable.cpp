@@ -33,7 +33,7 @@ mlir::dyna::placeStrategy(const ::dyna::Model &model,
       "\" on it, between --dyna-differentiate and --dyna-memory");
 }
 
-/// Every layer of the model once and in order.
+/// Verifies that stages have every layer of the model once and in order.
 static LogicalResult verifyStages(exec::GraphOp graph,
                                   const ::dyna::Model &model) {
   int next = 0;
@@ -56,7 +56,7 @@ static LogicalResult verifyStages(exec::GraphOp graph,
   return success();
 }
 
-/// `op` against what the graph's strategy places.
+/// Verifies `op` against the placement by the graph's strategy.
 static LogicalResult verifyParameter(exec::ParameterOp op,
                                      exec::ParameterOp expected) {
   if (op.getHolders() != expected.getHolders())

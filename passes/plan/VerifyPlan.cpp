@@ -31,7 +31,8 @@ FailureOr<::dyna::Model> mlir::dyna::modelOf(ModuleOp module) {
   return std::move(*model);
 }
 
-/// Neither is negative, but both may be as large as numbers are.
+/// Returns the end of a range. Neither number is negative, but both may be as
+/// large as the type permits.
 static int64_t endOf(int64_t begin, int64_t length) {
   return begin + std::min(length, std::numeric_limits<int64_t>::max() - begin);
 }

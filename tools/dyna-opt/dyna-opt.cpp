@@ -27,15 +27,15 @@
 using namespace mlir;
 namespace cl = llvm::cl;
 
-/// A flag that MLIR keeps to itself.
+/// Finds a flag that MLIR does not export.
 static cl::opt<bool> &findFlag(StringRef name) {
   cl::Option *option = cl::getRegisteredOptions().lookup(name);
   assert(option && "MLIR has another name for it");
   return *static_cast<cl::opt<bool> *>(option);
 }
 
-/// The LLVM libraries register hundreds of options. `--help` shows those for
-/// reading and checking modules, `--help-hidden` all.
+/// Hides the hundreds of options that the LLVM libraries register. `--help`
+/// shows those for reading and checking modules, `--help-hidden` all.
 static void showOurOptions(ArrayRef<const cl::Option *> ours) {
   static constexpr StringRef shown[] = {"allow-unregistered-dialect",
                                         "dump-pass-pipeline",

@@ -69,7 +69,7 @@ std::string describeExcess(const PlanReport &best, const PlanReport &other) {
   return text;
 }
 
-/// The fastest of those that do not fit, if it is faster than the best.
+/// Describes the fastest plan that does not fit, if it is faster than the best.
 std::string describeMissed(const Reports &sorted, int64_t memory) {
   const double best = sorted.front().second.tokensPerSecond();
   for (const auto &[name, report] : sorted)

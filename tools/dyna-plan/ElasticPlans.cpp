@@ -183,7 +183,7 @@ StatusOr<ElasticRow> ElasticPlans::simulate(const std::string &name,
   return row;
 }
 
-/// The planned switch of the state, on the links of the cluster.
+/// Sets the planned switch of the state, on the links of the cluster.
 Status ElasticPlans::setMove(ElasticRow &row, const Strategy &strategy) const {
   DYNA_ASSIGN_OR_RETURN(const ExecutableGraph from,
                         ExecutableGraph::create(costs_.model(), present_));

@@ -11,7 +11,7 @@
 namespace dyna {
 namespace {
 
-/// "4+3+3", or what stands in its place.
+/// Returns the cut as text: "4+3+3", or its replacement.
 std::string cutText(const ElasticRow &row) {
   std::string text;
   for (int layers : row.cut)
@@ -25,7 +25,8 @@ std::string earnedText(const ElasticRow &row) {
   return row.stepsToEarn < 0 ? "never" : std::to_string(row.stepsToEarn);
 }
 
-/// A table: columns are as wide as their widest cell, and two spaces apart.
+/// Formats a table: columns are as wide as their widest cell, and two spaces
+/// apart.
 std::string tableOf(const std::vector<std::vector<std::string>> &rows) {
   std::vector<size_t> widths(rows.front().size(), 0);
   for (const auto &row : rows)

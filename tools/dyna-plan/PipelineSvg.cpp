@@ -61,7 +61,7 @@ Colour colourOf(const Instruction &i) {
              : None;
 }
 
-/// 1, 2 or 5 times a power of ten, about an eighth of the whole.
+/// Returns 1, 2 or 5 times a power of ten, about an eighth of the whole.
 double tickOf(double seconds) {
   double tick = std::pow(10, std::floor(std::log10(seconds / 8)));
   while (seconds / tick > 10)
@@ -198,8 +198,8 @@ void PipelineSvg::addPhase(Panel &panel, const std::string &strategy,
   panel.makespan = std::max(panel.makespan, begin + times.makespan);
 }
 
-/// Where no micro-batch is left anywhere, what is no update is an exchange, or
-/// waits for one.
+/// Fills the time after all micro-batches: anything but an update is an
+/// exchange, or waits for one.
 void PipelineSvg::fillBehind(std::vector<Bar> &bars, double begin,
                              double makespan) {
   const double least = 1e-6 * makespan;

@@ -20,7 +20,8 @@ Status expect(bool holds, const std::string &what) {
   return holds ? Status::ok() : Status::invalidArgument(what);
 }
 
-/// `why` follows the name of the first of them that is given.
+/// Fails if any of the options is given; `why` follows the name of the first
+/// one.
 Status expectNone(Options options, const std::string &why) {
   for (const llvm::cl::Option &option : options)
     DYNA_RETURN_IF_ERROR(expect(option.getNumOccurrences() == 0,
@@ -68,7 +69,7 @@ Status checkStrategies(const PlanFlags &flags) {
   return expectNone({flags.mergeRanges}, " is about --ranges: give these, too");
 }
 
-/// --rebalance and --repack compare one plan under one strategy.
+/// Checks --rebalance and --repack, which compare one plan under one strategy.
 Status checkElasticFlags(const PlanFlags &flags) {
   if (!flags.isElastic())
     return expect(flags.layerPattern.getNumOccurrences() == 0,

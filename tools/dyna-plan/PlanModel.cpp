@@ -49,7 +49,8 @@ bool isTrainingBinary(const std::string &path) {
 
 namespace {
 
-/// The manifest that a training binary was compiled from, which it prints.
+/// Returns the manifest that a training binary was compiled from, which it
+/// prints.
 StatusOr<Model> describeProgram(const PlanFlags &flags) {
   if (flags.computeType.getNumOccurrences() > 0)
     return Status::invalidArgument(
@@ -114,7 +115,7 @@ mlir::LogicalResult runPhases(mlir::ModuleOp module, const PlanFlags &flags,
   return passes.run(module);
 }
 
-/// `strategies`: as above.
+/// Returns the model; `strategies` is as above.
 mlir::FailureOr<Model> modelOf(const PlanFlags &flags, const CostTable &table,
                                const std::string &strategies, bool isAgain) {
   if (isTrainingBinary(flags.model)) {

@@ -45,7 +45,7 @@ public:
   const std::vector<std::string> &notes() const { return notes_; }
   /// Tokens of the longest sample that the steps may have.
   int64_t longest() const { return steps_->longest(); }
-  /// "home is 'b'", for people.
+  /// Describes home for people: "home is 'b'".
   std::string describeHome() const {
     return formatText("'%s' is home: it has the masters and makes the update",
                       planner().home().name);
@@ -166,7 +166,7 @@ std::string describeGains(const std::string &name, const PlanReport &report,
   return best ? text + describeBest(name, report, *best, memory) : text;
 }
 
-/// The report's object, with the strategies alone behind it.
+/// Returns the report's JSON object, followed by the strategies alone.
 std::string jsonOf(const std::string &name, const PlanReport &report,
                    const std::vector<Alone> &alone, int64_t memory,
                    const std::vector<ContextErrors> &slices) {
@@ -192,7 +192,7 @@ void sayNotes(const std::vector<std::string> &notes,
       llvm::errs() << "note: " << printable(note) << '\n';
 }
 
-/// Each strategy of a range that holds all samples, which another need not.
+/// Simulates each strategy of a range alone, if it can hold all samples.
 StatusOr<std::vector<Alone>> playAlone(const Setting &setting,
                                        const std::vector<Strategy> &strategies,
                                        const LengthRanges &ranges,

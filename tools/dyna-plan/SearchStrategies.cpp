@@ -117,7 +117,8 @@ public:
   PlanReport reportOf(const SingleStrategy &single) const {
     return reports_.at(single.name());
   }
-  /// The report's object, with the estimate and the flags of a run.
+  /// Returns the report's JSON object, with the estimate and the flags of a
+  /// run.
   std::string jsonOf(const SingleStrategy &single) const {
     return reportOf(single)
                .json(single.name())
@@ -137,7 +138,7 @@ private:
   std::map<std::string, PlanReport> reports_;
 };
 
-/// The strategy's degrees alone, as text.
+/// Returns the strategy's degrees alone, as text.
 std::string degreesOf(Strategy strategy) {
   strategy.recompute.reset();
   strategy.layers.clear();
@@ -145,8 +146,8 @@ std::string degreesOf(Strategy strategy) {
   return describeStrategy(strategy);
 }
 
-/// For people, a line for degrees under which nothing fits, with the reason of the
-/// mode that takes the least memory.
+/// Prints a line for degrees under which nothing fits, with the reason of the
+/// mode that needs the least memory.
 void printLacking(const FoundSingles &found, const PlanFlags &flags) {
   std::map<std::string, std::string> lines;
   for (const SingleStrategy &single : found.lacking) {

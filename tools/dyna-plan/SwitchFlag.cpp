@@ -50,7 +50,8 @@ readStrategies(const std::vector<std::string> &texts,
   return strategies;
 }
 
-/// With the names that a binary was compiled with behind those given.
+/// Reads the known strategies: those given, and those that a binary was
+/// compiled with.
 StatusOr<std::vector<Strategy>> readKnown(const std::vector<std::string> &texts,
                                           std::vector<Strategy> given,
                                           const Model &model) {
@@ -65,13 +66,13 @@ StatusOr<std::vector<Strategy>> givenStrategies(const PlanFlags &flags) {
              : parseStrategies(flags.strategies);
 }
 
-/// As people gave it, without its cut.
+/// Returns the strategy as the user gave it, without its cut.
 std::string shortName(Strategy strategy) {
   strategy.name.clear();
   return describeStrategy(strategy);
 }
 
-/// The graphs of all strategies, each cut by cost where it does not say.
+/// Makes the graphs of all strategies, each cut by cost if it names no cut.
 StatusOr<std::vector<ExecutableGraph>>
 makeGraphs(const CostModel &costs, const std::vector<Strategy> &strategies) {
   std::set<std::string> said;

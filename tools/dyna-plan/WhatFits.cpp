@@ -13,7 +13,7 @@
 namespace dyna {
 namespace {
 
-/// The request with each change, the smallest change first.
+/// Returns the request with each change, the smallest change first.
 std::vector<PlanRequest> changesOf(const PlanRequest &request, int layers) {
   std::vector<PlanRequest> all;
   auto add = [&](Strategy strategy) {

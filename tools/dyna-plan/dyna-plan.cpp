@@ -36,7 +36,7 @@ Status writeOutputs(const PlanFlags &flags, StepOutputs &outputs) {
   return Status::ok();
 }
 
-/// Every request, with the notes of all, each once.
+/// Plans every request, with the notes of all, each once.
 StatusOr<Reports> planRequests(const CostModel &costs, const Strategy &strategy,
                                const PlanFlags &flags, const StepLengths &steps,
                                StepOutputs &outputs) {
@@ -133,7 +133,7 @@ int planStrategy(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
   return 0;
 }
 
-/// Before anything is compiled.
+/// Checks the words before anything is compiled.
 Status checkWords(const PlanFlags &flags) {
   DYNA_RETURN_IF_ERROR(parseSimulation(flags.simulate).status());
   DYNA_RETURN_IF_ERROR(checkElastic(flags));

@@ -34,7 +34,7 @@ static int fail(const llvm::Twine &message) {
 using Import = OwningOpRef<ModuleOp> (*)(MLIRContext *, llvm::MemoryBufferRef,
                                          const mlir::dyna::LoraOptions &);
 
-/// The line that a diagnostic is of, but of a long one what is near: a
+/// Shows the line of a diagnostic. Of a long line it shows the surroundings: a
 /// configuration is often one line.
 static void showExcerpt(llvm::MemoryBufferRef text, unsigned line,
                         unsigned column) {
@@ -95,8 +95,9 @@ static int print(ModuleOp module, StringRef output) {
   return write(output, text);
 }
 
-/// The bytes of a plan (runtime/plan/program/PlanFile.h) as an `exec.plan` of `module`,
-/// those of a step of several graphs as the `exec.plan`s of an `exec.step`.
+/// Adds the bytes of a plan (runtime/plan/program/PlanFile.h) as an `exec.plan`
+/// of `module`. A step of several graphs becomes the `exec.plan`s of an
+/// `exec.step`.
 static LogicalResult addPlans(ModuleOp module, llvm::MemoryBufferRef bytes,
                               SmallVectorImpl<exec::PlanOp> &plans) {
   MLIRContext *context = module.getContext();
@@ -127,7 +128,7 @@ static LogicalResult addPlans(ModuleOp module, llvm::MemoryBufferRef bytes,
   return success();
 }
 
-/// The plan alone.
+/// Imports the plan alone.
 static OwningOpRef<ModuleOp> importPlan(MLIRContext *context,
                                         llvm::MemoryBufferRef bytes,
                                         const mlir::dyna::LoraOptions &) {
@@ -211,7 +212,7 @@ static int translate(Import import, StringRef input, StringRef output,
   return print(*module, output);
 }
 
-/// The graph called `name`, or with no name the only one there is.
+/// Returns the graph called `name`, or without a name the only graph.
 static exec::GraphOp findGraph(ModuleOp module, StringRef name) {
   auto graphs = llvm::to_vector(module.getOps<exec::GraphOp>());
   if (name.empty() && graphs.size() == 1)
@@ -230,7 +231,7 @@ static exec::GraphOp findGraph(ModuleOp module, StringRef name) {
   return nullptr;
 }
 
-/// The graph that the plan of a phase says it is of.
+/// Returns the graph that the plan of a phase names.
 static exec::GraphOp graphOf(exec::PlanOp plan, ModuleOp module) {
   for (auto graph : module.getOps<exec::GraphOp>())
     if (plan.getStrategy() == ::dyna::graphName(exec::strategyOf(graph)))
@@ -286,7 +287,7 @@ struct ParsedFile {
 
 } // namespace
 
-/// A plan beside its graph, in the module `into`.
+/// Imports a plan beside its graph, into the module `into`.
 static int importPlanInto(StringRef input, StringRef into, StringRef graphName,
                           StringRef output) {
   std::string message;
@@ -318,7 +319,7 @@ static int importPlanInto(StringRef input, StringRef into, StringRef graphName,
   return print(*module, output);
 }
 
-/// The only `exec.step` of a module, or its only `exec.plan`, serialised.
+/// Exports the only `exec.step` of a module, or its only `exec.plan`.
 static int exportPlan(StringRef input, StringRef output) {
   std::string message;
   auto buffer = mlir::dyna::openTextInput(input, &message);

@@ -177,7 +177,8 @@ struct Flags {
 };
 } // namespace
 
-/// Installed: <prefix>/lib/dyna; in a build tree: <build>/lib.
+/// Finds the runtime. Installed: <prefix>/lib/dyna; in a build tree:
+/// <build>/lib.
 static std::string findRuntime(const char *program) {
   std::string self = llvm::sys::fs::getMainExecutable(
       program, reinterpret_cast<void *>(findRuntime));

@@ -51,7 +51,8 @@ public:
   }
 
 private:
-  /// Saved models carry the configuration; others read it in place of the facts.
+  /// Checks JSON. Saved models carry the configuration, and other programs read
+  /// it in place of the facts.
   LogicalResult checkJson(StringRef name, StringRef text) {
     if (text.empty())
       return success();
@@ -72,7 +73,7 @@ private:
     return success();
   }
 
-  /// The fact is at least 1 and at most the rows of each table.
+  /// Checks that the fact is at least 1 and at most the rows of each table.
   LogicalResult checkLimit(StringRef name, int64_t fact,
                            const Said<int64_t> &tables) {
     for (auto [rows, op] : tables) {
@@ -90,7 +91,7 @@ private:
     return success();
   }
 
-  /// The fact is 0, or what all layers say.
+  /// Checks that the fact is 0, or the value of all layers.
   LogicalResult checkAll(StringRef name, int64_t fact,
                          const Said<int64_t> &said, StringRef what) {
     if (fact == 0)

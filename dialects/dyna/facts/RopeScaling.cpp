@@ -93,7 +93,7 @@ bool RopeScaling::operator<(const RopeScaling &other) const {
   return key(*this) < key(other);
 }
 
-/// The frequency of a pair whose unscaled one is `plain`.
+/// Returns the frequency of a pair whose unscaled one is `plain`.
 static double scale(double plain, const RopeScaling &scaling) {
   if (scaling.factor == 0)
     return plain;

@@ -76,7 +76,7 @@ public:
   LogicalResult checkTensors();
 
 private:
-  /// The name by which files that lack the prefix have a tensor.
+  /// Returns the name of a tensor in files that lack the prefix.
   StringRef bare(StringRef name) const {
     name.consume_front(prefix);
     return name;
@@ -90,7 +90,7 @@ private:
 
 } // namespace
 
-/// The diagnostic at a parameter that does not fit another one.
+/// Ends a diagnostic with a note at the parameter that it conflicts with.
 static LogicalResult refuse(InFlightDiagnostic &&diagnostic,
                             ParameterOp other) {
   diagnostic.attachNote(other.getLoc()) << "see @" << other.getSymName();

@@ -13,7 +13,7 @@ using namespace llvm;
 using mlir::dyna::DuplicateKey;
 using Json = llvm::json::Value;
 
-/// The text is known to be JSON.
+/// Finds duplicate keys. The text is known to be JSON.
 SmallVector<DuplicateKey> mlir::dyna::findDuplicateKeys(StringRef text) {
   SmallVector<DuplicateKey> found;
   std::vector<std::map<std::string, size_t>> keys; // of the objects around

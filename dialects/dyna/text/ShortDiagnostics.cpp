@@ -12,7 +12,8 @@ using namespace mlir::dyna;
 using llvm::SMDiagnostic;
 using llvm::SourceMgr;
 
-/// `line` around `column`, counted from 0, which becomes that of the result.
+/// Shortens `line` around `column`, counted from 0, which becomes that of the
+/// result.
 static std::string shorten(StringRef line, int &column) {
   if (line.size() <= kMaxShownLine)
     return line.str();
@@ -33,7 +34,7 @@ static std::string shorten(StringRef line, int &column) {
   return text + (end < line.size() ? "..." : "");
 }
 
-/// As SMDiagnostic prints itself, but with the place in the file above a part of
+/// Prints as SMDiagnostic does, but with the place in the file above a part of
 /// its line.
 static void printPart(StringRef file, int line, int column,
                       SourceMgr::DiagKind kind, StringRef message,
@@ -69,7 +70,7 @@ bool mlir::dyna::hasLongLine(StringRef text) {
   return false;
 }
 
-/// The line with that number, from 1; empty if there is none.
+/// Returns the line with that number, from 1; empty if there is none.
 static StringRef lineOf(StringRef text, unsigned number) {
   for (; number > 1 && !text.empty(); --number)
     text = text.split('\n').second;

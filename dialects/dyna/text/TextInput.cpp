@@ -12,8 +12,8 @@
 using namespace mlir;
 using namespace mlir::dyna;
 
-/// Behind the string that begins at `at`. One without an end stops at the end
-/// of its line.
+/// Returns the position after the string that begins at `at`. A string without
+/// an end stops at the end of its line.
 static size_t skipString(StringRef text, size_t at) {
   for (++at; at < text.size() && text[at] != '\n'; ++at) {
     if (text[at] == '\\')
@@ -34,8 +34,8 @@ class Aliases {
 public:
   explicit Aliases(StringRef text) : text(text) {}
 
-  /// How many brackets the alias at `at`, `#name` or `!name`, stands for: 0 if
-  /// it begins a definition, or is none.
+  /// Returns how many brackets the alias at `at`, `#name` or `!name`, expands
+  /// to; 0 if it begins a definition, or is none.
   int use(size_t at, int depth) {
     StringRef name = text.substr(at).take_front(1 + wordAt(at + 1).size());
     size_t equals = text.find_first_not_of(" \t\r\n", at + name.size());
@@ -64,7 +64,7 @@ public:
         lastSeen >= valueAt)
       defined = nullptr;
   }
-  /// The character at `at` is neither space nor comment.
+  /// Records that the character at `at` is neither space nor comment.
   void see(size_t at) {
     lastSeen = at;
     if (defined)

@@ -27,7 +27,7 @@ public:
   int wholeTokens() {
     return rule.addFactor("t", Factor::Whole, ShapedType::kDynamic);
   }
-  /// The factor of one dimension of a value.
+  /// Adds the factor of one dimension of a value.
   int factor(StringRef name, Value value, int dim,
              Factor::Kind kind = Factor::Even) {
     return rule.addFactor(
@@ -37,7 +37,7 @@ public:
     return rule.addFactor(name, kind, size);
   }
 
-  /// Operand number `index`, if there is such an operand.
+  /// Sets the factors of operand number `index`, if there is such an operand.
   Rule &in(int index, TensorFactors factors) {
     if (index < static_cast<int>(rule.operands.size()))
       rule.operands[index] = std::move(factors);
@@ -200,7 +200,8 @@ static FactorRule ruleOf(RotaryOp op) {
 // Row-wise ops
 //===----------------------------------------------------------------------===//
 
-/// All operands and results are `[t, n]`, apart from segments.
+/// Makes the rule of elementwise ops: all operands and results are `[t, n]`,
+/// apart from segments.
 static Rule elementwise(Operation *op) {
   Rule r(op);
   int t = r.tokens(), n = r.factor("n", op->getResult(0), 1);
@@ -257,7 +258,7 @@ static FactorRule ruleOf(LayerNormGradInputOp op) {
 static FactorRule ruleOf(RmsNormGradInputOp op) {
   return normGradInputRule(op);
 }
-/// The accumulators follow x and dy.
+/// Makes the rule of a norm's gradients: accumulators follow x and dy.
 template <typename Op> static FactorRule normGradWeightRule(Op op) {
   Rule r(op);
   auto [t, n] = normFactors(r, op);
@@ -277,7 +278,8 @@ static FactorRule ruleOf(RmsNormGradWeightOp op) {
 // Loss
 //===----------------------------------------------------------------------===//
 
-/// The ranks reduce the logits' statistics inside of the op.
+/// Makes the rule of losses: ranks reduce the logits' statistics inside of the
+/// op.
 template <typename Op> static Rule lossRule(Op op) {
   Rule r(op);
   int t = r.wholeTokens();
@@ -301,7 +303,7 @@ static FactorRule ruleOf(LinearCrossEntropyInputOp op) { return lossRule(op); }
 // Optimizer
 //===----------------------------------------------------------------------===//
 
-/// One factor per dimension.
+/// Adds one factor per dimension.
 static TensorFactors dimensionFactors(Rule &r, Value tensor) {
   TensorFactors factors;
   int64_t rank = cast<RankedTensorType>(tensor.getType()).getRank();

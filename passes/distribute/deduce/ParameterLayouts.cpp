@@ -39,7 +39,7 @@ private:
   LogicalResult split(Operation *user, Value parameter, Layout layout);
   /// Splits the vectors that go with the features which the op keeps.
   LogicalResult splitAlong(Operation *op, const AxisParts &features);
-  /// The parts of the features of the values of a region.
+  /// Returns the parts of the features of a region's values.
   llvm::DenseMap<Value, AxisParts> partsOfValues(const FeatureRegion &region);
 
   LayerOp layer;

@@ -145,7 +145,7 @@ static bool isTied(const FactorRule &rule, int operand) {
                       [&](auto pair) { return pair.first == operand; });
 }
 
-/// The factors of a dimension that may be split.
+/// Returns the factors of a dimension that may be split.
 static llvm::SmallVector<int, 3> splittable(const FactorRule &rule,
                                             llvm::ArrayRef<int> dim) {
   llvm::SmallVector<int, 3> factors;
@@ -192,8 +192,7 @@ static Status readSplits(const Mesh &mesh, const FactorRule &rule,
   return Status::ok();
 }
 
-/// Which operands are partial, and the set in which the op is linear that they
-/// make.
+/// Finds the partial operands, and the set of them in which the op is linear.
 static Status readPartial(const Mesh &mesh, const FactorRule &rule,
                           const std::vector<Layout> &operands, Splits &splits) {
   llvm::SmallVector<int, 2> partial;
@@ -369,7 +368,8 @@ void Chooser::tryOne(const Splits &splits) {
     best_ = {rank, std::move(choice)};
 }
 
-/// Nothing partial, or what all members of a set are partial over.
+/// Tries to pass on nothing partial, or what all members of a set are partial
+/// over.
 void Chooser::tryPassing(Splits &splits) {
   tryOne(splits);
   for (auto [set, members] : llvm::enumerate(rule_.linearIn))

@@ -124,13 +124,13 @@ private:
   Span scratchLife(Operation *op) const;
   void pileScratch(Piles &piles);
   void record();
-  /// First and last moment of the values of some groups.
+  /// Returns first and last moment of the values of some groups.
   Span lifeOf(ArrayRef<unsigned> groupNumbers) const;
 
-  /// When the op writes its results.
+  /// Returns when the op writes its results.
   int64_t timeOf(Operation *op) const { return time.lookup(op); }
-  /// When the op, or the sweep it is in, last reads its operands: a product
-  /// with an epilogue still reads while that writes.
+  /// Returns when the op, or the sweep around it, last reads its operands. A
+  /// product with an epilogue still reads while that writes.
   int64_t readTimeOf(Operation *op) const {
     Operation *outer = block.findAncestorOpInBlock(*op);
     RowsOp epilogue = getEpilogue(outer);
@@ -434,7 +434,7 @@ void FunctionPlanner::pileJoints(Piles &piles) {
   }
 }
 
-/// All other values without a place.
+/// Piles up all other values without a place.
 void FunctionPlanner::pileGroups(Piles &piles) {
   for (auto [number, group] : llvm::enumerate(groups)) {
     bool isJoined = llvm::any_of(joints, [&, number = number](const Joint &j) {
@@ -455,7 +455,7 @@ void FunctionPlanner::pileGroups(Piles &piles) {
   }
 }
 
-/// When the scratch memory of an op is needed.
+/// Returns when the scratch memory of an op is needed.
 Span FunctionPlanner::scratchLife(Operation *op) const {
   Span life = {timeOf(op), timeOf(op)};
   if (isa<SumSquaresOp>(op) && targetOf(op).sumsAtOnce)

@@ -13,7 +13,8 @@ bool mlir::dyna::isTier(Memory memory) {
   return llvm::is_contained(tierMemories, memory);
 }
 
-/// The number of every place of the list in its tier; -1 outside of tiers.
+/// Returns the number of every place of the list in its tier; -1 outside of
+/// tiers.
 static SmallVector<int64_t> numbersInTier(ArrayAttr places) {
   DenseMap<int32_t, int64_t> count;
   DenseSet<int32_t> hasIndices;

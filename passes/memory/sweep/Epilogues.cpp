@@ -29,8 +29,8 @@ struct Match {
 };
 } // namespace
 
-/// The product that hands its result to `value` alone, if it is one that can
-/// have an epilogue: libraries have none in f64.
+/// Returns the product that gives its result to `value` alone, if it can have
+/// an epilogue. Libraries have none in f64.
 static Operation *productOf(Value value) {
   Operation *product = value.getDefiningOp();
   return isRowProduct(product) && value.hasOneUse() &&
@@ -42,13 +42,15 @@ static Operation *productOf(Value value) {
              : nullptr;
 }
 
-/// cuBLASLt wants rows of aux in whole groups of eight.
+/// Returns true if the library supports this gelu: cuBLASLt needs rows of aux
+/// in whole groups of eight.
 static bool hasGelu(Value value, GeluForm form) {
   return form == GeluForm::Tanh &&
          cast<RankedTensorType>(value.getType()).getDimSize(1) % 8 == 0;
 }
 
-/// The epilogues that begin with `op`, among ops of `members`, shortest first.
+/// Returns the epilogues that begin with `op`, among ops of `members`, shortest
+/// first.
 static SmallVector<Match, 2> matchFrom(Operation *op, const Members &members) {
   SmallVector<Match, 2> found;
   if (auto bias = dyn_cast<BiasOp>(op)) {
@@ -72,8 +74,8 @@ static SmallVector<Match, 2> matchFrom(Operation *op, const Members &members) {
   return found;
 }
 
-/// The result of the sweep as which `value` of its body leaves it; null: it
-/// does not, or more than once.
+/// Returns the result of the sweep that `value` of its body becomes; null if
+/// there is none or more than one.
 static Value leaving(RowsOp rows, Value value) {
   Value found;
   Operation *yield = rows.getBody().front().getTerminator();
@@ -145,8 +147,8 @@ static bool isUsedBy(Value value, function_ref<bool(Operation *)> who) {
   return llvm::any_of(value.getUsers(), who);
 }
 
-/// Rows, all of one size, that are moved less if the epilogue is the product's
-/// than if the sweep of `members` does it.
+/// Returns the number of rows that are moved less if the product has the
+/// epilogue instead of the sweep of `members`. All rows have one size.
 static int savedRows(const Match &match, const Members &members) {
   auto isOutside = [&](Operation *user) { return !members.contains(user); };
   auto isRest = [&](Operation *user) {
@@ -168,7 +170,8 @@ static int savedRows(const Match &match, const Members &members) {
   return before - after;
 }
 
-/// The best of those that begin with an op of the sweep; none if none saves.
+/// Returns the best match that begins with an op of the sweep; none if none
+/// saves.
 static std::optional<Match> bestMatch(ArrayRef<Operation *> ops,
                                       const FusionUnit &sweep) {
   Members members;
@@ -197,7 +200,7 @@ public:
         numbers[ops[node]] = number;
     }
   }
-  /// The unit of an op; 0 for what stands in front of all.
+  /// Returns the unit of an op; 0 for ops before all units.
   size_t of(Operation *op) const { return numbers.lookup(op); }
   /// Returns true if all other operands of the epilogue exist before the
   /// product.

@@ -264,7 +264,7 @@ private:
     return true;
   }
 
-  /// An op of the unit.
+  /// Returns an op of the unit.
   int nodeOf(int unit) const {
     return isSweep(unit) ? sweeps[unit].rows.front() : leaders[unit];
   }
@@ -305,8 +305,8 @@ private:
     return bytes;
   }
 
-  /// The most that standing behind a product can save the rows of one unit, or
-  /// of two not yet merged.
+  /// Returns the most that a place after a product can save for the rows of one
+  /// unit, or of two unmerged ones.
   int64_t bestHotBytes(int a, int b) {
     int64_t best = 0;
     auto look = [&](int unit) {
@@ -365,7 +365,7 @@ private:
     meetNeighbours(a, b);
   }
 
-  /// The neighbours of `gone` become those of `unit`.
+  /// Makes the neighbours of `gone` those of `unit`.
   void meetNeighbours(int unit, int gone) {
     neighbours[unit].erase(gone);
     std::vector<int> met;
@@ -444,8 +444,9 @@ private:
     }
   }
 
-  /// A unit is wanted where its last op stood, or earlier if something that was
-  /// wanted earlier needs it. Of those that can run, the one wanted first runs.
+  /// Orders the units. A unit is wanted at the place of its last op, or earlier
+  /// if a unit that is wanted earlier needs it. Of those that can run, the one
+  /// wanted first runs.
   std::vector<FusionUnit> order() {
     std::vector<int> wanted(sweeps.size()), missing(sweeps.size());
     std::vector<int> inOrder = units.inOrder();

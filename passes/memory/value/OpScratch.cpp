@@ -42,7 +42,7 @@ static int64_t elementBytes(Value value) {
   return getElementTypeOrSelf(value).getIntOrFloatBitWidth() / 8;
 }
 
-/// Partial sums of every vector that the sweep adds to.
+/// Returns the partial sums of every vector that the sweep adds to.
 static std::optional<LinearBytes> scratchOfRows(RowsOp rows) {
   int64_t bytes = 0;
   for (auto [accumulator, result] : accumulationsOf(rows)) {

@@ -67,7 +67,7 @@ public:
     }
   }
 
-  /// Which array, and the how manieth matrix of it; nothing for other values.
+  /// Returns the array, and the number of its matrix; nothing for other values.
   std::optional<std::pair<int32_t, int64_t>> find(Value value) const {
     auto found = numbers.find(value);
     if (found == numbers.end())
@@ -126,7 +126,7 @@ private:
     }
   }
 
-  /// The chain that ends with this op, if one does.
+  /// Adds the chain that ends with this op, if there is one.
   void addChain(LinearGradInputOp end) {
     auto next = [](LinearGradInputOp op) {
       if (!op.getResult().hasOneUse())

@@ -15,7 +15,7 @@ static bool countsTokens(Value value) {
   return type && type.getRank() > 0 && type.isDynamicDim(0);
 }
 
-/// The group over which a layout splits tokens.
+/// Returns the group over which a layout splits tokens.
 static dist::GroupAttr groupOf(FunctionOpInterface function,
                                Attribute attribute) {
   auto layout = dyn_cast<dist::LayoutAttr>(attribute);

@@ -36,7 +36,7 @@ static bool isElementwise(Operation *op) {
   return op->hasTrait<mlir::dyna::OpTrait::Elementwise>();
 }
 
-/// The ops of the body on which `op` depends, and itself.
+/// Returns the ops of the body on which `op` depends, and `op` itself.
 static DenseSet<Operation *> ancestorsOf(Operation *op) {
   DenseSet<Operation *> found;
   SmallVector<Operation *> work = {op};

@@ -1,4 +1,4 @@
-//===- CheckFamilies.cpp - Models against their families ------------------===//
+//===- CheckFamilies.cpp - Checks models against their families -----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

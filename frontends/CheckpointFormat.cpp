@@ -1,4 +1,4 @@
-//===- CheckpointFormat.cpp - Tensors and defaults of a family ------------===//
+//===- CheckpointFormat.cpp - Describes tensors and defaults of a family --===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

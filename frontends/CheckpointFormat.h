@@ -1,4 +1,4 @@
-//===- CheckpointFormat.h - Tensors and defaults of a family ----*- C++ -*-===//
+//===- CheckpointFormat.h - Describes tensors and defaults of a family ----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

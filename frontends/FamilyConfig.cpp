@@ -1,4 +1,4 @@
-//===- FamilyConfig.cpp - Configurations of families against layers -------===//
+//===- FamilyConfig.cpp - Checks configurations against layers ------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- FamilyConfig.h - Configurations of families against layers -*- C++ -*-===//
+//===- FamilyConfig.h - Checks configurations against layers ----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- FamilyFields.h - Pieces of the tables of families --------*- C++ -*-===//
+//===- FamilyFields.h - Builds the tables of families -----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- Dist.cpp - Attributes of the dist dialect --------------------------===//
+//===- Dist.cpp - Defines attributes of the dist dialect ------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- DistOps.cpp - Constraints and folders of the dist ops --------------===//
+//===- DistOps.cpp - Verifies and folds the dist ops ----------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- DynaCanonicalize.cpp - Folders of dyna ops -*- C++ -*-===//
+//===- DynaCanonicalize.cpp - Folds dyna ops --------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- DynaGradientOps.cpp - Constraints of the gradient ops -*- C++ -*-===//
+//===- DynaGradientOps.cpp - Verifies the gradient ops ----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

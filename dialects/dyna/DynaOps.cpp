@@ -1,4 +1,4 @@
-//===- DynaOps.cpp - Types and constraints of the model ops -*- C++ -*-===//
+//===- DynaOps.cpp - Infers types of model ops and verifies them ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

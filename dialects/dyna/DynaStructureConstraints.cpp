@@ -1,4 +1,4 @@
-//===- DynaStructureConstraints.cpp - Verifiers of layers and models ------===//
+//===- DynaStructureConstraints.cpp - Verifies layers and models ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

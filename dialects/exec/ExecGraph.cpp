@@ -1,4 +1,4 @@
-//===- ExecGraph.cpp - Constraints of executable graphs -------------------===//
+//===- ExecGraph.cpp - Verifies executable graphs -------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- ExecPlan.cpp - Constraints of plans --------------------------------===//
+//===- ExecPlan.cpp - Verifies plans --------------------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- ExecSteps.cpp - Constraints of steps of several graphs -------------===//
+//===- ExecSteps.cpp - Verifies steps of several graphs -------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

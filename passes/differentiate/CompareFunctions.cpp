@@ -1,4 +1,4 @@
-//===- CompareFunctions.cpp - Functions that compute the same -------------===//
+//===- CompareFunctions.cpp - Compares what functions compute -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- CompareFunctions.h - Functions that compute the same -----*- C++ -*-===//
+//===- CompareFunctions.h - Compares what functions compute -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

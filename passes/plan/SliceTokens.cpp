@@ -1,4 +1,4 @@
-//===- SliceTokens.cpp - Micro-batches become token slices ----------------===//
+//===- SliceTokens.cpp - Cuts micro-batches into token slices -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Abi.h - The contract of compiled code and runtime ----------*- C -*-===//
+//===- Abi.h - Defines the contract of compiled code and runtime --*- C -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

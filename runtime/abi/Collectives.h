@@ -1,4 +1,4 @@
-//===- Collectives.h - Exchanges that compiled code asks for ------*- C -*-===//
+//===- Collectives.h - Declares exchanges for compiled code -------*- C -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

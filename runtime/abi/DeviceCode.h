@@ -1,4 +1,4 @@
-//===- DeviceCode.h - Kernels that compiled code brings -----------*- C -*-===//
+//===- DeviceCode.h - Describes the kernels of compiled code ------*- C -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- DeviceLimits.h - What a device's kernels take, at most -----*- C -*-===//
+//===- DeviceLimits.h - Defines limits of the kernels of devices --*- C -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

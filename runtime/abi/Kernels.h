@@ -1,4 +1,4 @@
-//===- Kernels.h - Functions that compiled code calls -------------*- C -*-===//
+//===- Kernels.h - Declares functions that compiled code calls ----*- C -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- Random.h - Counter-based random numbers --------------------*- C -*-===//
+//===- Random.h - Computes counter-based random numbers -----------*- C -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- StoredTensors.cpp - Tensors of files, and the parameters in them ---===//
+//===- StoredTensors.cpp - Finds parameters in the tensors of files -------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

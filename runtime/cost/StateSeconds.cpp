@@ -1,4 +1,4 @@
-//===- StateSeconds.cpp - Seconds of pruned and frozen layers -------------===//
+//===- StateSeconds.cpp - Predicts seconds of pruned and frozen layers ----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- JsonLinesSource.cpp - Lines of JSON as documents -------------------===//
+//===- JsonLinesSource.cpp - Reads lines of JSON as documents -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- MegatronSource.cpp - Megatron-LM's indexed data sets ---------------===//
+//===- MegatronSource.cpp - Reads Megatron-LM's indexed data sets ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- BufferRange.h - Ranges of buffers ------------------------*- C++ -*-===//
+//===- BufferRange.h - Checks ranges of buffers -----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

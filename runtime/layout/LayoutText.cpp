@@ -1,4 +1,4 @@
-//===- LayoutText.cpp - Layouts as text -----------------------------------===//
+//===- LayoutText.cpp - Prints and parses layouts -------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- Collective.cpp - Shapes and places of exchanges ----------*- C++ -*-===//
+//===- Collective.cpp - Computes shapes and places of exchanges -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

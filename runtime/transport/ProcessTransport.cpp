@@ -1,4 +1,4 @@
-//===- ProcessTransport.cpp - Ranks that are processes --------------------===//
+//===- ProcessTransport.cpp - Finds a linked transport of processes -------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

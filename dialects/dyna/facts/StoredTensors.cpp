@@ -1,4 +1,4 @@
-//===- StoredTensors.cpp - Tensors that parameters are stored in ----------===//
+//===- StoredTensors.cpp - Verifies the tensors of parameters in files ----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

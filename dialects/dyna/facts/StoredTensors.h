@@ -1,4 +1,4 @@
-//===- StoredTensors.h - Tensors that parameters are stored in --*- C++ -*-===//
+//===- StoredTensors.h - Verifies the tensors of parameters in files ------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Borders.cpp - Layouts of arguments and results ---------------------===//
+//===- Borders.cpp - Derives layouts of arguments and results -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

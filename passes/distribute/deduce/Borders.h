@@ -1,4 +1,4 @@
-//===- Borders.h - Layouts of the arguments and results of local functions ===//
+//===- Borders.h - Derives layouts of arguments and results ---------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- DiskFull.h - Failures of writes that find no room --------*- C++ -*-===//
+//===- DiskFull.h - Describes writes that find no room ----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- LinearBytes.cpp - Sizes linear in tokens and segments --------------===//
+//===- LinearBytes.cpp - Computes sizes linear in tokens ------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

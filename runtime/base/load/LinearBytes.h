@@ -1,4 +1,4 @@
-//===- LinearBytes.h - Computes sizes that are linear in a load's rows ----===//
+//===- LinearBytes.h - Computes sizes linear in tokens --------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

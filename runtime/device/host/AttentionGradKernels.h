@@ -1,4 +1,4 @@
-//===- AttentionGradKernels.h - Gradients of a pair of super-blocks -------===//
+//===- AttentionGradKernels.h - Computes attention gradients --------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- RowKernels.h - Conversions and losses, row by row --------*- C++ -*-===//
+//===- RowKernels.h - Converts rows and computes losses ---------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Simd.h - Vectors of the instruction set being compiled ---*- C++ -*-===//
+//===- Simd.h - Declares vectors of the instruction set ---------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

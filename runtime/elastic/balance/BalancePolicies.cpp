@@ -1,4 +1,4 @@
-//===- BalancePolicies.cpp - Policies that balance layers -----------------===//
+//===- BalancePolicies.cpp - Balances layers by policies ------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- BalancePolicies.h - Policies that balance layers ---------*- C++ -*-===//
+//===- BalancePolicies.h - Balances layers by policies ----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

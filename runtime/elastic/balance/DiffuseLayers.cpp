@@ -1,4 +1,4 @@
-//===- DiffuseLayers.cpp - Neighbours exchange layers ---------------------===//
+//===- DiffuseLayers.cpp - Moves layers between neighbours ----------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- DiffuseLayers.h - Neighbours exchange layers -------------*- C++ -*-===//
+//===- DiffuseLayers.h - Moves layers between neighbours --------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- StageLoads.cpp - Seconds of stages and of steps --------------------===//
+//===- StageLoads.cpp - Computes seconds of stages and steps --------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

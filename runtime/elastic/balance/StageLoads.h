@@ -1,4 +1,4 @@
-//===- StageLoads.h - Seconds of stages and of steps ------------*- C++ -*-===//
+//===- StageLoads.h - Computes seconds of stages and steps ------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- Exchanges.cpp - Instructions that involve other ranks -*- C++ -*-===//
+//===- Exchanges.cpp - Runs exchanges with other ranks ----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

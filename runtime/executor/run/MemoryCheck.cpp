@@ -1,4 +1,4 @@
-//===- MemoryCheck.cpp - Which bytes were really touched ------------------===//
+//===- MemoryCheck.cpp - Compares accesses with plans ---------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- MemoryCheck.h - Compares accesses with plans ------------*- C++ -*-====//
+//===- MemoryCheck.h - Compares accesses with plans -------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

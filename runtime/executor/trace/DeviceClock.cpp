@@ -1,4 +1,4 @@
-//===- DeviceClock.cpp - When a device did what it was given --------------===//
+//===- DeviceClock.cpp - Times the work of a device that runs late --------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- StateBytes.h - Bytes of pruned and frozen layers -------------------===//
+//===- StateBytes.h - Counts bytes of pruned and frozen layers ------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- GradientUse.h - Uses of gradients by instructions ---------*- C++ -*-===//
+//===- GradientUse.h - Describes uses of gradients --------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- UpdateRules.h - Demands on updates -----------------------*- C++ -*-===//
+//===- UpdateRules.h - Describes demands on updates -------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

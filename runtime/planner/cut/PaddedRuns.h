@@ -1,4 +1,4 @@
-//===- PaddedRuns.h - Seconds of the runs of an order, each asked once ----===//
+//===- PaddedRuns.h - Caches the seconds of runs of an order --------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- CutMiniBatch.cpp - Micro-batches of a mini-batch -*- C++ -*-===//
+//===- CutMiniBatch.cpp - Cuts a mini-batch into micro-batches --*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

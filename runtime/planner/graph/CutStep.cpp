@@ -1,4 +1,4 @@
-//===- CutStep.cpp - Micro-batches of a step, by complete plans -----------===//
+//===- CutStep.cpp - Chooses micro-batches by complete plans --------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- CutStep.h - Micro-batches of a step, by complete plans ---*- C++ -*-===//
+//===- CutStep.h - Chooses micro-batches by complete plans ------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

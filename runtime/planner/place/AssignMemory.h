@@ -1,4 +1,4 @@
-//===- AssignMemory.h - Offsets for the blocks of a program -*- C++ -*-===//
+//===- AssignMemory.h - Assigns offsets to a program's blocks ---*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

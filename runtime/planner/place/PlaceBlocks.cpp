@@ -1,4 +1,4 @@
-//===- PlaceBlocks.cpp - Offsets for blocks with lifetimes ----------------===//
+//===- PlaceBlocks.cpp - Assigns offsets to blocks with lifetimes ---------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- PlaceBlocks.h - Offsets for blocks with lifetimes --------*- C++ -*-===//
+//===- PlaceBlocks.h - Assigns offsets to blocks with lifetimes -*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- ChosenStrategies.cpp - Names and tables of found strategies --------===//
+//===- ChosenStrategies.cpp - Describes found strategies ------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

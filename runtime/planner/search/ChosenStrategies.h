@@ -1,4 +1,4 @@
-//===- ChosenStrategies.h - Names and tables of found strategies -*- C++ -*-===//
+//===- ChosenStrategies.h - Describes found strategies ----------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- PaperProgram.cpp - TeraPipe's own programs -------------------------===//
+//===- PaperProgram.cpp - Runs TeraPipe's own programs --------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

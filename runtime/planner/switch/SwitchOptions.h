@@ -1,4 +1,4 @@
-//===- SwitchOptions.h - Limits of switch plans -----------------*- C++ -*-===//
+//===- SwitchOptions.h - Limits switch plans --------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- SwitchTimes.cpp - Durations and bytes of switch plans -------------===//
+//===- SwitchTimes.cpp - Computes times and bytes of switches -------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

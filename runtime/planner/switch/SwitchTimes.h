@@ -1,4 +1,4 @@
-//===- SwitchTimes.h - Durations and bytes of switch plans ------*- C++ -*-===//
+//===- SwitchTimes.h - Computes times and bytes of switches -----*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

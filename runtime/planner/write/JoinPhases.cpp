@@ -1,4 +1,4 @@
-//===- JoinPhases.cpp - Phases become a step ------------------------------===//
+//===- JoinPhases.cpp - Joins phases to a step ----------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

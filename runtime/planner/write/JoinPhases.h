@@ -1,4 +1,4 @@
-//===- JoinPhases.h - Joins the phases of a step by switches -----*- C++ -*-===//
+//===- JoinPhases.h - Joins phases to a step --------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- SparsePanels.h - Panels of tokens in the lanes of vectors *- C++ -*-===//
+//===- SparsePanels.h - Packs tokens into panels ----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

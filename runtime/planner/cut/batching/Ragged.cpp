@@ -1,4 +1,4 @@
-//===- Ragged.cpp - Bins of few seconds, without padding -*- C++ -*-===//
+//===- Ragged.cpp - Packs ragged bins by seconds ----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- Rows.cpp - Micro-batches of a fixed number of rows -*- C++ -*-===//
+//===- Rows.cpp - Makes micro-batches of rows -------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

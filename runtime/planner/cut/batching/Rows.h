@@ -1,4 +1,4 @@
-//===- Rows.h - Micro-batches of a fixed number of rows -*- C++ -*-===//
+//===- Rows.h - Makes micro-batches of rows ---------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- BackwardOrder.cpp - Backwards of micro-batches that follow others --===//
+//===- BackwardOrder.cpp - Orders backwards of chains ---------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- BackwardOrder.h - Backwards of micro-batches that follow others ----===//
+//===- BackwardOrder.h - Orders backwards of chains -----------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- DealtSwitch.cpp - Pieces of a switch in groups of buckets ----------===//
+//===- DealtSwitch.cpp - Groups pieces of a switch ------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- DealtSwitch.h - Pieces of a switch in groups of buckets --*- C++ -*-===//
+//===- DealtSwitch.h - Groups pieces of a switch ----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

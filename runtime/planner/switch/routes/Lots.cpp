@@ -1,4 +1,4 @@
-//===- Lots.cpp - Elements that have the same way before them -------------===//
+//===- Lots.cpp - Groups elements with equal routes -----------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

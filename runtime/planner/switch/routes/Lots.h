@@ -1,4 +1,4 @@
-//===- Lots.h - Elements that have the same way before them -----*- C++ -*-===//
+//===- Lots.h - Groups elements with equal routes ---------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

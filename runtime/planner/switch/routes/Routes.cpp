@@ -1,4 +1,4 @@
-//===- Routes.cpp - Ways of lots over the ports of ranks ------------------===//
+//===- Routes.cpp - Searches routes of lots over ports --------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

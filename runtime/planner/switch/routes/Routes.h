@@ -1,4 +1,4 @@
-//===- Routes.h - Ways of lots over the ports of ranks ----------*- C++ -*-===//
+//===- Routes.h - Searches routes of lots over ports ------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

@@ -1,4 +1,4 @@
-//===- AttentionGradMma.cu - Gradients of attention in bf16 ----*- C++ -*-===//
+//===- AttentionGradMma.cu - Computes gradients in bf16 ---------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //

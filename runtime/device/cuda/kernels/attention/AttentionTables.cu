@@ -1,4 +1,4 @@
-//===- AttentionTables.cu - Segments as cuDNN wants them --------*- C++ -*-===//
+//===- AttentionTables.cu - Fills cuDNN's tables ----------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

@@ -22,7 +22,8 @@ inline Status checkRange(const Buffer &buffer, int64_t offset, int64_t bytes,
   return Status::ok();
 }
 
-/// Returns InvalidArgument if Device::zeroWhere cannot be given these.
+/// Returns InvalidArgument if these are no valid arguments of
+/// Device::zeroWhere.
 inline Status checkZeroWhere(const Buffer &target, int64_t offset,
                              const Buffer &mask, int64_t maskOffset,
                              int64_t count, int64_t elementBytes) {

@@ -47,7 +47,8 @@ static double smallestQuota() {
   consider("/sys/fs/cgroup/cpu");
   std::ifstream groups("/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
-    // hierarchy:controllers:path, with no controllers in version 2.
+    // A line is hierarchy:controllers:path; in version 2 it names no
+    // controllers.
     size_t first = line.find(':');
     size_t second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos)
@@ -114,7 +115,7 @@ StatusOr<std::unique_ptr<Team>> Team::create(int threads) {
     threads = availableCores();
   std::unique_ptr<Team> team(new Team(threads));
   for (int worker = 1; worker < threads; ++worker) {
-    // std::thread reports failure by throwing; no exception leaves this room.
+    // std::thread reports failure by an exception, which becomes a status here.
     try {
       team->threads_.emplace_back(
           [t = team.get(), worker] { t->work(worker); });

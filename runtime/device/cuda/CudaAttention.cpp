@@ -249,7 +249,8 @@ dyna_status launchKeyGrads(dyna_context *context,
                         Kernel::attention_dk_bf16_128,
                         Kernel::attention_dk_bf16_256>(context, args, blocks))
     return status;
-  // Both do not fit into the registers of one kernel there.
+  // From 128 elements on, the two gradients do not fit into the registers of
+  // one kernel.
   static_assert(gpu::kJoinsKeyGrads<64> && !gpu::kJoinsKeyGrads<128> &&
                 !gpu::kJoinsKeyGrads<256>);
   if (args.headDim <= 64)
@@ -276,7 +277,8 @@ AttentionTensors tensorsOf(const dyna_attention_grad &p) {
   return tensors;
 }
 
-/// Does the call by a plan, if there is one for it: `isDone` says so.
+/// Runs the call by a plan of cuDNN, if there is one. Sets `isDone` to true if
+/// it did.
 template <typename Operands>
 dyna_status runPlanned(dyna_context *context, const Operands &p, bool &isDone) {
   AttentionPlans &plans = CudaDevice::of(*context).attention();

@@ -148,7 +148,7 @@ StatusOr<std::unique_ptr<Buffer>> CudaDevice::allocate(int64_t bytes) {
   DYNA_RETURN_IF_ERROR(
       context_->check(context_->driver().memoryInfo(&available, &total),
                       "asking for its free memory"));
-  // The driver refuses empty ones.
+  // The driver refuses to allocate 0 bytes.
   const int64_t taken = std::max<int64_t>(bytes, DYNA_BLOCK_ALIGNMENT);
   const int64_t free = static_cast<int64_t>(available);
   Address address = 0;
@@ -286,7 +286,7 @@ Status CudaDevice::launch(StreamHandle stream, const CudaKernel &kernel,
   size_t bytes = static_cast<size_t>(argumentBytes);
   void *packed[] = {kLaunchBuffer, const_cast<void *>(arguments),
                     kLaunchBufferBytes, &bytes, kLaunchEnd};
-  // A failure here may be that of earlier work.
+  // The launch may report the failure of earlier work.
   DYNA_RETURN_IF_ERROR(context_->checkWork(
       context_->driver().launchKernel(
           kernel.function, static_cast<unsigned>(blocks), 1, 1,

@@ -28,7 +28,7 @@ class Head {
 public:
   Head(dyna_context *context, const dyna_head &p, int64_t element)
       : context_(context), p_(p), element_(element),
-        // All rows, in their order, need no list.
+        // If all rows have a target, no list of rows is needed.
         isWhole_(p.target_rows == p.rows),
         count_(p.target_rows < 0 ? p.rows : p.target_rows), space_(p, element) {
     list_ = reinterpret_cast<int32_t *>(space_.list);

@@ -130,7 +130,7 @@ dyna_status cuda::placeRows(dyna_context *context, const dyna_place *p) {
                 "place_rows of elements that do not lie at multiples of their "
                 "size");
   const int64_t words = rows.row_bytes / word;
-  // Each thread has some: beyond that blocks only cost time.
+  // Each thread handles several words, because more blocks only cost time.
   constexpr int64_t wordsOfThread = 4, mostBlocks = 1 << 12;
   const int64_t blocks = std::clamp<int64_t>(
       rows.rows * words / (wordsOfThread * gpu::kPlaceThreads), 1, mostBlocks);

@@ -258,7 +258,7 @@ std::vector<Pair> schedulePairs(const dyna_segments &segments, bool causal,
   std::vector<Pair> pairs;
   int64_t firstPhase = 0;
   for (int64_t i = 0; i < segments.count; ++i) {
-    // Sums of the store go on from what later slices have added.
+    // Later slices have already added to the sums of the store, so keep these.
     const bool clears = !shared && !isSlice(segments, segments.data[i]);
     int64_t phases =
         addPairs(segments.data[i], causal, clears, firstPhase, pairs);

@@ -68,7 +68,8 @@ void prepareDelta(const dyna_attention_grad &g, const AttentionSums &sums,
     int64_t padded = padHeadDim(f.head_dim);
     const auto *out = static_cast<const typename E::Storage *>(f.out) +
                       row * f.out_stride + head * f.head_dim;
-    // `p` and `ds` are free now, but hold only 64 columns a row: row by row.
+    // `p` and `ds` are free now. They hold 64 columns of a row, so go row by
+    // row.
     for (int64_t q = 0; q < block.queries; ++q) {
       Rows<T> outRow = viewRows<E>(out + q * f.out_stride, f.out_stride, 1,
                                    f.head_dim, padded, s.qT);
@@ -113,7 +114,8 @@ prepareQueries(const dyna_attention_grad &g, const AttentionSums &sums,
                    static_cast<T>(f.scale));
   const T *lse = static_cast<const T *>(f.lse) + row * f.heads + head;
   for (int64_t q = 0; q < block.vectors * w; ++q) {
-    // Queries that are not there, or see nothing, get weights of 2^-infinity.
+    // Queries that do not exist, or that see no key, get weights of
+    // 2^-infinity.
     T value = q < block.queries ? lse[q * f.heads] : static_cast<T>(-INFINITY);
     s.lse[q] = value == static_cast<T>(-INFINITY)
                    ? static_cast<T>(INFINITY)

@@ -275,7 +275,8 @@ void finishQueries(const dyna_attention &p, const AttentionTask &task,
   for (int64_t v = 0; v < vectors; ++v) {
     Vec<T> sum = load(s.sum + v * w);
     Vec<T> none = splat(T(0));
-    // A query that sees no key: output 0, log-sum minus infinity.
+    // For a query that sees no key, the output is 0 and the log-sum minus
+    // infinity.
     Vec<T> inverse = sum == none ? none : T(1) / sum;
     for (int64_t d = 0; d < p.head_dim; ++d) {
       T *out = s.out + d * kQ + v * w;
@@ -326,7 +327,7 @@ void attention(const dyna_attention &p, const AttentionTask &task,
   }
 
   int64_t end = segment.kv_len;
-  // Rows of the output are written last, row by row: have them here by then.
+  // Prefetch the rows of the output, which are written at the end, row by row.
   const char *out = reinterpret_cast<const char *>(
       static_cast<const Storage *>(p.out) +
       (segment.q_begin + task.firstQuery) * p.out_stride + task.head * headDim);

@@ -115,7 +115,7 @@ private:
   }
 
   dyna_status runChunk(const int64_t *rows, int64_t count, double &sum) {
-    // Neighbouring rows are used where they are.
+    // Adjacent rows need not be gathered.
     bool together = rows[count - 1] - rows[0] == count - 1;
     if (!together)
       for (int64_t i = 0; i < count; ++i)
@@ -161,7 +161,7 @@ private:
     weight.c = p_.dw, weight.ldc = p_.width, weight.accumulate = 1;
     if (!space_.slice)
       return p_.matmul_weight(context_, &weight);
-    // A slice of the rows at a time, to keep what it adds in cache.
+    // Handle a slice of the rows at a time, so that its sums stay in cache.
     bool isFirst = rows == used_, isLast = rows + count == used_ + usedCount_;
     weight.c = space_.slice, weight.accumulate = 0;
     for (int64_t first = 0; first < part_.size; first += DYNA_HEAD_SLICE_ROWS) {

@@ -171,7 +171,8 @@ void *HostDevice::scratch(int slot, int64_t bytes) {
   Scratch &scratch = scratch_[static_cast<size_t>(slot)];
   if (bytes <= scratch.bytes && scratch.data)
     return scratch.data;
-  // Whole huge pages: fresh small pages cost more than the work done in them.
+  // Use whole huge pages: to get small pages costs more time than the work in
+  // them.
   int64_t rounded = (std::max<int64_t>(bytes, 1) + kPage - 1) / kPage * kPage;
   bool huge = rounded >= kHugePage / 2;
   if (huge)
@@ -248,7 +249,7 @@ StatusOr<std::unique_ptr<Buffer>> HostDevice::reserve(int64_t bytes,
 
 Status HostDevice::giveBack(Buffer &buffer, int64_t offset, int64_t bytes) {
   DYNA_RETURN_IF_ERROR(checkRange(buffer, offset, bytes, "give back"));
-  // Whole pages of the range: others have bytes that stay.
+  // Release only pages that lie wholly in the range; others hold more bytes.
   const int64_t begin = (offset + kPage - 1) / kPage * kPage;
   const int64_t end = (offset + bytes) / kPage * kPage;
   if (begin < end &&

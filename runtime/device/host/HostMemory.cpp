@@ -41,7 +41,7 @@ int64_t cutDown(int64_t available, const GroupFiles &files,
   int64_t limit = 0, used = 0;
   std::ifstream limitFile(folder + "/" + files.limit);
   std::ifstream usedFile(folder + "/" + files.used);
-  // "max" is no number, and no limit.
+  // The word "max" means no limit and does not parse as a number.
   if (!(limitFile >> limit) || !(usedFile >> used))
     return available;
   std::ifstream facts(folder + "/memory.stat");
@@ -113,7 +113,7 @@ int64_t dyna::availableAddresses(const std::string &root) {
   int64_t all = limitOf(RLIMIT_AS), data = limitOf(RLIMIT_DATA);
   if (all < 0 && data < 0)
     return -1;
-  // In pages: size, resident, shared, text, library, data.
+  // The numbers count pages: size, resident, shared, text, library, data.
   std::ifstream statm(root + "/proc/self/statm");
   int64_t pages[6];
   for (int64_t &count : pages)
@@ -142,8 +142,8 @@ int64_t dyna::addressesOfThread() {
 void dyna::prepareForLimits() {
   if (limitOf(RLIMIT_AS) < 0 && limitOf(RLIMIT_DATA) < 0)
     return;
-  // The C library loads the unwinder when something in it is unwound first,
-  // and ends the process if it cannot.
+  // The C library loads its unwinder at first use, and ends the process if it
+  // cannot. Load it before addresses run short.
   void *frame;
   (void)::backtrace(&frame, 1);
   // Each further thread would take 64 MiB of addresses for a heap of its own,

@@ -471,7 +471,7 @@ bool multiplyWidened(HostDevice &device, const dyna_matmul &p, const Block &b,
   }
   bool accumulate = b.k0 > 0 || (f32 && p.accumulate);
   bool last = b.k0 + b.k == p.k;
-  block.epilogue = nullptr; // that of the whole product runs last
+  block.epilogue = nullptr; // the caller runs it on the whole product
   Grid grid = makeGrid(block, 16, device.team().size());
   std::atomic<bool> failed{false};
   device.team().parallelFor(grid.count(), [&](int64_t index, int) {

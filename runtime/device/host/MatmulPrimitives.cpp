@@ -171,7 +171,7 @@ bool MatmulPrimitives::prepare(const Shape &shape) {
   lacksMemory_ = !hasRoomForCode();
   if (lacksMemory_)
     return false;
-  // Far more shapes than one model has in use: start again rather than grow.
+  // One model uses far fewer shapes, so start again instead of growing.
   if (products_.size() >= 4096)
     products_.clear();
   std::unique_ptr<Product> product = make(shape);

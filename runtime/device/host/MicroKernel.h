@@ -47,7 +47,7 @@ template <typename T, int Rows, int Vectors>
 DYNA_INLINE void tile(const SmallProduct<T> &p, const T *a, const T *b, T *c,
                       const T *scale) {
   constexpr int w = kLanes<T>;
-  // Copies: a store through `c` might change `p` for all the compiler knows.
+  // Copy these: the compiler assumes that a store through `c` may change `p`.
   const int64_t k = p.k, rowA = p.rowA, stepA = p.stepA;
   const int64_t strideB = p.strideB, strideC = p.strideC;
   Vec<T> sums[Rows][Vectors];

@@ -18,7 +18,7 @@ dyna_status checkRows(dyna_context *context, const Index *indices,
                 "%s of %d rows against a table of %d: there must be rows "
                 "in both, and the %s",
                 name, count, rows, what);
-  // No branch per row: it is as fast as memory.
+  // Without a branch for each row the check is as fast as memory.
   bool outside = false;
   for (int64_t i = 0; i < count; ++i)
     outside |= indices[i] < 0 || int64_t(indices[i]) >= rows;

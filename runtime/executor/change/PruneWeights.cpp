@@ -177,7 +177,7 @@ Status Executor::prune(const Model &model, const PruneOrder &order,
   const auto begin = std::chrono::steady_clock::now();
   const Moment before = options_.trace ? now() : Moment();
   GraphSeat *const home = hasPlace() ? &seat() : nullptr;
-  // Counts are far below 2^53.
+  // Counts are far below 2^53, so doubles hold them exactly.
   auto sum = [&](std::vector<int64_t> &counts) -> Status {
     std::vector<double> values(counts.begin(), counts.end());
     DYNA_RETURN_IF_ERROR(sumOverRanks(values));

@@ -83,7 +83,7 @@ Status Executor::prepareReplacement(const Replacement &to) {
         *to.state, hasPlace() ? &seat() : nullptr, behind, parts.transit,
         to.bytesUnderWay));
     DYNA_RETURN_IF_ERROR(machine_.synchronize());
-    // Where nothing is sent, a rank would not hear that another one was lost.
+    // A rank that sends nothing does not notice otherwise that a rank was lost.
     if (options_.transport)
       DYNA_RETURN_IF_ERROR(options_.transport->progress());
     next_ = std::move(next);

@@ -28,7 +28,7 @@ ArenaParts ArenaParts::atStart(int64_t persistentBytes, int64_t regionBytes) {
 }
 
 int64_t bytesToReplace(int64_t before, int64_t behind, int64_t transit) {
-  // One more page, as neither end of the arena need be that of a page.
+  // Add a page, because neither end of the arena need be the end of a page.
   return pagesUp(before) + pagesUp(behind) + pagesUp(transit) + pageBytes;
 }
 

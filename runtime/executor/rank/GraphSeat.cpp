@@ -75,7 +75,7 @@ int64_t GraphSeat::placeOf(int parameter, ParameterPart part) const {
 
 void GraphSeat::moveTo(int64_t values, int64_t gradients) {
   valuesBegin_ = values;
-  // In the layout they follow the values.
+  // In the layout the gradients follow the values.
   gradientsBegin_ =
       gradients -
       persistentLayout(view_, Persistent::Values, 0, rowsAtHome_).bytes;

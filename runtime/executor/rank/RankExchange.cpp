@@ -119,8 +119,8 @@ template <typename Make>
 Status RankExchange::start(int layer,
                            const std::vector<ParameterData> &parameters,
                            Make make, void *stream) {
-  // In the order of the layer; ranks of one group have their layers in common, or
-  // start each parameter that they share by itself (ProgramWriter.h).
+  // Start exchanges in the order of the layer. Ranks of one group have the same
+  // layers, or start each shared parameter by itself (ProgramWriter.h).
   std::vector<std::pair<Group *, std::vector<Collective>>> calls;
   for (const ParameterData &parameter : parameters) {
     Group *group = holders_[parameter.parameter];

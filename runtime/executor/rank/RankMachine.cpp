@@ -59,7 +59,8 @@ RankMachine::stagingBlock(StepInFlight &step, int64_t bytes) {
       return &block;
     held += block.onHost->bytes();
   }
-  // As much again as there is: soon there is room for a whole step.
+  // The new block is as large as all blocks so far, so that after few
+  // allocations one block has room for a whole step.
   StagingBlock block;
   const int64_t room = std::max(dyna_align_block(bytes), held);
   DYNA_ASSIGN_OR_RETURN(block.onHost, device_.allocateHost(room));
@@ -97,8 +98,9 @@ static constexpr int64_t bytesOf(int64_t numbers) {
 static constexpr uint64_t kNotArrived = 0x7ff4'6e6f'7468'6572;
 
 Status RankMachine::takeResults(StepInFlight &step, int64_t bytes) {
-  // Rarely: mini-batches of one run have about as many micro-batches. Steps in
-  // flight have the smaller ones, and freeing would wait for them.
+  // Growing is rare, because mini-batches of a run have similar numbers of
+  // micro-batches. Old buffers stay for steps in flight: freeing waits for
+  // these.
   if (!results_ || results_->bytes() < bytes) {
     DYNA_ASSIGN_OR_RETURN(auto taken, device_.allocate(2 * bytes));
     outgrownResults_.push_back(std::exchange(results_, std::move(taken)));
@@ -151,7 +153,8 @@ Status RankMachine::closeStep() {
   if (!step.done) {
     DYNA_ASSIGN_OR_RETURN(step.done, device_.createEvent());
   }
-  // A copy to other memory would wait, and for longer than patience.
+  // Only a copy to page-locked memory does not block the host without a
+  // deadline.
   DYNA_RETURN_IF_ERROR(device_.copyToHost(*stream_, step.results(), *results_,
                                           0,
                                           bytesOf(kResultHead + step.count)));
@@ -162,7 +165,7 @@ Status RankMachine::closeStep() {
 }
 
 bool RankMachine::hasArrived(const StepInFlight &step) {
-  // Parts of a copy that failed may have come, in any order.
+  // A failed copy may have delivered some parts, in any order.
   const volatile uint64_t *all = step.resultBits();
   for (int64_t i = 0; i < kResultHead + step.count; ++i)
     if (all[i] == kNotArrived)
@@ -182,7 +185,7 @@ StatusOr<RankMachine::Results> RankMachine::readStep() {
   first_ = (first_ + 1) % kStepsInFlight;
   for (StagingBlock &block : step.staging)
     block.used = 0;
-  // Freeing waits for all that the device has, thus only when it has nothing.
+  // Freeing waits for all work of the device, so free only when there is none.
   if (--inFlight_ == 0 && !isOpen_) {
     first_ = 0;
     outgrownResults_.clear();

@@ -49,7 +49,8 @@ Status Executor::lookForStop(Run &run, const Instruction &i) {
       host->tellStop();
     DYNA_ASSIGN_OR_RETURN(bool isTold, host->hasHeardStop());
     stops |= isTold;
-    // Layer functions exchange among shards, which do the same or wait for ever.
+    // Layer functions exchange among shards: all stop here, or they wait for
+    // ever.
     if (const std::vector<int> shards = shardsOf(run.seat); shards.size() > 1) {
       DYNA_ASSIGN_OR_RETURN(stops, host->any(shards, stops));
     }
@@ -57,7 +58,7 @@ Status Executor::lookForStop(Run &run, const Instruction &i) {
   if (!stops || !asksBeforeUpdates(*updatingPlan_))
     return Status::ok();
   isDropping_ = true;
-  // A loss that is no number keeps all ranks from updating (noteLosses).
+  // A loss of NaN keeps all ranks from updating (noteLosses).
   return machine_.spoilResult(run.lossIndex(i.microBatch));
 }
 

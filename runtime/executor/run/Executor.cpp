@@ -63,7 +63,7 @@ Status Executor::checkGraphs(const std::vector<GraphUse> &graphs,
                              bool mayHaveFewer) const {
   if (graphs.empty())
     return Status::internal("an executor needs a graph");
-  // One rank needs no wires, but may have them.
+  // A single rank needs no transport, but may have one.
   bool needsWires = graphs.front().graph->ranks() > 1;
   if (needsWires && (!options_.transport || !options_.host))
     return Status::internal("several ranks need a transport");
@@ -211,7 +211,7 @@ Status Executor::check(const VerifiedStep &step,
 
 Status Executor::checkPhase(const GraphSeat &seat, const plan::Plan &plan,
                             int64_t targets) const {
-  // Graphs of one name may be of several models.
+  // Graphs of different models may have the same name.
   uint64_t model = seat.graph().model().hash();
   if (plan.manifestHash != model)
     return Status::invalidArgument(
@@ -265,7 +265,7 @@ Status Executor::finish(StepResult &result) {
     return Status::internal("there is no step to be read");
   const std::unique_ptr<Launched> step = std::move(launched_.front());
   launched_.pop_front();
-  // A rank without a place has given its device nothing.
+  // A rank that has a place in no graph launched nothing, so it reads nothing.
   Status status = step->runs.empty() ? Status::ok() : readStep(step->runs);
   if (status.isOk())
     addPhases(*step);
@@ -291,7 +291,7 @@ static void addPhase(StepResult &step, const StepResult &phase) {
   step.microBatchLosses.insert(step.microBatchLosses.end(),
                                phase.microBatchLosses.begin(),
                                phase.microBatchLosses.end());
-  step.gradientNorm = phase.gradientNorm; // the last one's, home's
+  step.gradientNorm = phase.gradientNorm; // home is the last phase
   step.flops += phase.flops;
   step.formulaFlops += phase.formulaFlops;
   step.keptBytes = std::max(step.keptBytes, phase.keptBytes);
@@ -354,7 +354,7 @@ Status Executor::launchWithoutPlace(const VerifiedStep &step,
   int64_t losses = 0;
   for (const VerifiedStep::Phase &phase : step.phases())
     losses += phase.plan.microBatchCount();
-  // Other ranks know the losses, and all sum them up together.
+  // Losses are sums over all ranks, to which this rank adds zeros.
   launched->ofPhases.emplace_back().microBatchLosses.assign(losses, 0);
   launched_.push_back(std::move(launched));
   return Status::ok();
@@ -505,7 +505,7 @@ Status Executor::readStep(std::deque<Run> &runs) {
     const auto first = results.numbers.begin() + run.lossIndex(0);
     std::vector<double> &losses = run.result.microBatchLosses;
     losses.assign(first, first + run.plan.microBatchCount());
-    // All ranks of a tensor-parallel group compute the same; one counts.
+    // All ranks of a tensor-parallel group compute the same losses; one counts.
     if (!run.view().reportsLoss())
       losses.assign(losses.size(), 0);
     if (run.hasNorm)

@@ -13,7 +13,7 @@ namespace dyna {
 
 using plan::Instruction;
 
-// Traffic counts by the manifest's kinds.
+// Traffic is counted by kinds of the manifest, so both enums must agree.
 static_assert(
     plan::LayerExchange::ALL_REDUCE == int(CollectiveKind::AllReduce) &&
     plan::LayerExchange::ALL_GATHER == int(CollectiveKind::AllGather) &&
@@ -40,7 +40,7 @@ static dyna_saved savedOf(const Run &run, const Instruction &i) {
   int64_t kept = run.place(Operand::Kept), late = run.place(Operand::Late);
   dyna_saved saved = {};
   for (int tier = 0; tier < DYNA_TIER_COUNT; ++tier) {
-    // An evaluation has nothing but its input.
+    // An evaluation saves only its input.
     if (tier == DYNA_TIER_DEFERRED ? !defers
                                    : tier > 0 && i.op == Instruction::EVALUATE)
       continue;

@@ -44,7 +44,7 @@ RankTeam::create(const std::vector<GraphUse> &graphs,
 }
 
 RankTeam::~RankTeam() {
-  // While the arenas are there, from which others may still read.
+  // Leave before the arenas are freed, from which other ranks may still read.
   for (Rank &rank : ranks_)
     for (Transport *wires :
          {rank.own.transport.get(), rank.own.hostTransport.get()})
@@ -54,7 +54,7 @@ RankTeam::~RankTeam() {
 
 Status RankTeam::onAllRanks(const std::function<Status(Rank &)> &body) {
   std::vector<Status> results(ranks_.size());
-  // A rank that ends by an exception has not told the others.
+  // After an exception the other ranks do not know of the failure yet.
   auto run = [&](size_t local) {
     Status status = guarded([&] { return body(ranks_[local]); });
     if (!status.isOk())
@@ -129,7 +129,7 @@ RankTeam::runAll(const std::function<Status(Executor &, StepResult &)> &body,
   }
   if (result.uses.size() <= results_.size())
     return Status::ok();
-  // With ranks in other processes too.
+  // With ranks in other processes, `uses` has the numbers of all ranks.
   result.flops = result.switchSeconds = result.coreWaitSeconds = 0;
   result.switchBytes = 0;
   for (const RankUse &use : result.uses) {
@@ -159,7 +159,7 @@ Status RankTeam::checkReplacement(const Replacement &to) const {
 }
 
 Status RankTeam::replace(const Replacement &to) {
-  // Every rank is asked before any of them begins.
+  // Ask every rank before any of them begins.
   const Status refused = checkReplacement(to);
   DYNA_ASSIGN_OR_RETURN(auto isRefused, any({!refused.isOk()}));
   if (isRefused[0])
@@ -168,7 +168,7 @@ Status RankTeam::replace(const Replacement &to) {
                           : refused;
   Status status = onAllRanks(
       [&](Rank &rank) { return rank.executor->prepareReplacement(to); });
-  // No rank gives up its tensors before all have theirs.
+  // No rank may free its old tensors before all ranks have the new ones.
   if (status.isOk())
     status = any({false}).status();
   const bool isDone = status.isOk();
@@ -186,7 +186,7 @@ Status RankTeam::prune(const PruneOrder &order, PruneResult &result) {
   DYNA_RETURN_IF_ERROR(onAllRanks([&](Rank &rank) {
     return rank.executor->prune(model(), order, results[&rank - ranks_.data()]);
   }));
-  // All have the same but for their times.
+  // The results of all ranks agree except for their times.
   result = results.front();
   for (const PruneResult &one : results)
     result.seconds = std::max(result.seconds, one.seconds);
@@ -246,7 +246,8 @@ StatusOr<double> RankTeam::timeSum(int64_t count, int repeats) {
   DYNA_RETURN_IF_ERROR(onAllRanks([&](Rank &rank) -> Status {
     std::vector<double> meet(1), values(count);
     for (int i = 0; i < repeats; ++i) {
-      // All begin at once: waiting for the last is no part of it.
+      // Let all ranks begin together, so that no time includes waiting for the
+      // last.
       DYNA_RETURN_IF_ERROR(rank.executor->sumOverRanks(meet));
       auto begin = Clock::now();
       DYNA_RETURN_IF_ERROR(rank.executor->sumOverRanks(values));
@@ -273,7 +274,8 @@ StatusOr<double> RankTeam::timeMessage(int from, int to, int64_t bytes,
       return sends ? rank.host->send(peer, buffer.data(), bytes)
                    : rank.host->receive(peer, buffer.data(), bytes);
     };
-    // The first is not counted: links are made when they are first used.
+    // Do not count the first exchange, because links are made at their first
+    // use.
     for (int i = 0; i <= repeats; ++i) {
       auto begin = Clock::now();
       DYNA_RETURN_IF_ERROR(pass(own == from));

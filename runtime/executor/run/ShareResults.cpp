@@ -13,8 +13,7 @@ Status Executor::shareResults(StepResult &result) {
   const size_t losses = result.microBatchLosses.size();
   if (losses == 0)
     return Status::ok();
-  // Each number is known to one rank, the others add zeros. Bytes are far below
-  // 2^53.
+  // One rank knows each number, and the others add 0. Bytes are far below 2^53.
   std::vector<double> values = result.microBatchLosses;
   const std::array<double, 7> own = {
       result.busySeconds,
@@ -30,7 +29,7 @@ Status Executor::shareResults(StepResult &result) {
   std::copy(own.begin(), own.end(),
             values.data() + losses +
                 own.size() * static_cast<size_t>(machine_.rank()));
-  // Ranks without a place have no norm of their own.
+  // A rank without a place has no norm of its own.
   const bool sharesNorm = activeRanks_ < machine_.ranks();
   if (sharesNorm)
     values.push_back(machine_.rank() == 0 ? result.gradientNorm : 0);

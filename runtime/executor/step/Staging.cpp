@@ -52,7 +52,7 @@ int64_t makeRuns(const Key *keys, int64_t count, int32_t *rows,
   int passes = 0;
   for (Key rest = largest; rest > 0; rest >>= bits)
     ++passes;
-  // They take turns; the last pass writes to `rows`.
+  // Passes write to both buffers by turns, and the last pass to `rows`.
   std::vector<int32_t> spare(static_cast<size_t>(count));
   int32_t *from = passes % 2 == 0 ? rows : spare.data();
   int32_t *to = passes % 2 == 0 ? spare.data() : rows;

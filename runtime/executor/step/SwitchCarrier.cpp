@@ -113,7 +113,7 @@ Status SwitchCarrier::startBucket(const Way &way, const Key &key) {
     int32_t addedAs;
     Strip source, target;
   };
-  std::vector<Kept> kept; // what stays here
+  std::vector<Kept> kept; // boxes that stay on this rank
   for (int index : way.what->sides[own].transfers[number]) {
     const SwitchTransfer &transfer = transfers[index];
     const bool isAdded =
@@ -132,7 +132,8 @@ Status SwitchCarrier::startBucket(const Way &way, const Key &key) {
           transfer.from == own ? source : target);
     }
   }
-  // Others need not wait until what stays is in its place.
+  // Start messages before moving the boxes that stay, so that nobody waits for
+  // these.
   const GraphSwitch::Side &side = way.what->sides[own];
   int64_t late = way.transit + side.passedBytes + side.got[number];
   for (auto &[name, message] : bucket.messages) {
@@ -232,7 +233,7 @@ Status SwitchCarrier::carryState(const GraphSwitch &state, GraphSeat *before,
   if (before)
     way.sources.push_back(before);
   const int own = machine_.rank();
-  std::map<int, int64_t> underWay; // bytes, by bucket
+  std::map<int, int64_t> underWay; // sent bytes by bucket
   int64_t bytes = 0;
   auto wait = [&](int bucket) -> Status {
     auto found = underWay.find(bucket);
@@ -242,7 +243,7 @@ Status SwitchCarrier::carryState(const GraphSwitch &state, GraphSeat *before,
     underWay.erase(found);
     return waitBucket(way, {/*gradients=*/false, /*phase=*/0, bucket});
   };
-  // All ranks come to the buckets in one order, and wait for earlier ones alone.
+  // All ranks handle buckets in the same order, and wait only for earlier ones.
   for (int bucket = 0; bucket < state.buckets(); ++bucket) {
     if (!state.sides[own].takesPart(bucket))
       continue;

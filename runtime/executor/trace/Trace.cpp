@@ -61,7 +61,7 @@ void TraceRecorder::write(TraceWriter &writer, int rank) const {
                  slice.beginSeconds, slice.endSeconds, arguments);
     switches |= slice.track != TRACK_INSTRUCTIONS;
     if (slice.isInner || slice.track != TRACK_INSTRUCTIONS)
-      continue; // of instructions that have said it
+      continue; // not an instruction of the plan
     writer.liveBytes(rank, slice.beginSeconds, slice.liveBytes);
     if (slice.arrow != 0)
       writer.arrow(rank, 0, slice.beginSeconds, slice.endSeconds, slice.arrow,
@@ -112,7 +112,7 @@ void TraceRecorder::addPhases(size_t first, size_t end) {
 }
 
 void TraceRecorder::addSwitches(size_t first, size_t end) {
-  // By track and phase: all of its buckets.
+  // A slice for each track and phase spans all of its buckets.
   std::map<std::pair<int, int>, TraceSlice> lives;
   for (size_t index = first; index < end; ++index) {
     const TraceSlice &slice = slices_[index];

@@ -26,7 +26,7 @@ AttentionClass AttentionClass::of(const dyna_attention &p) {
   result.causal = p.causal != 0;
   result.segments = roundToPower(p.segments->count, 1);
   result.longest = roundToPower(p.segments->longest_query, 128);
-  // A segment is never longer than all of them.
+  // All tokens together are at least as many as those of the longest segment.
   result.tokens = std::max(roundTokens(p.segments->tq), result.longest);
   result.heads = p.heads, result.kvHeads = p.kv_heads;
   result.headDim = p.head_dim;

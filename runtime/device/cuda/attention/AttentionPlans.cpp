@@ -29,7 +29,7 @@ AttentionPlans::create(std::shared_ptr<PrimaryContext> context,
 }
 
 Status AttentionPlans::openLibrary() {
-  // Code that runs on the processor says 0, and is as good as any.
+  // The emulated device reports 0. Treat it as the oldest capability.
   int capability = context_->capability();
   if (capability < 10)
     capability = kOldestCapability;
@@ -74,7 +74,7 @@ AttentionPlans::~AttentionPlans() {
     (void)context_->driver().release(workspace_);
     return;
   }
-  // The driver is not called any more: all this goes with the process.
+  // The driver must not be called any more, so the plans are leaked on purpose.
   plans_.forEach([](const AttentionClass &, Planned &planned) {
     (void)planned.plan.release();
   });
@@ -118,7 +118,7 @@ StatusOr<AttentionPlans::Planned *>
 AttentionPlans::planOf(const AttentionClass &shape) {
   if (Planned *known = plans_.find(shape))
     return known;
-  // Kernels of what makes room may run.
+  // Kernels of the plan that will be evicted may still run.
   if (plans_.isFull() && !context_->awaitIdle())
     return context_->enter();
   Planned planned;

@@ -234,7 +234,8 @@ private:
     return graph_.tensor(rows);
   }
 
-  /// Rows of heads beside each other, where `table` says that segments begin.
+  /// Describes rows with their heads side by side. `table` holds the beginnings
+  /// of the segments.
   void shapeRows(Attributes &tensor, int64_t heads, int64_t headDim,
                  CudnnTensor number, gpu::AttentionTable table) {
     const int64_t row = shape_.strides[table];
@@ -301,7 +302,7 @@ CudnnPlan::make(const CudnnDevice &device, const AttentionClass &shape) {
         .set_io_data_type(fe::DataType_t::BFLOAT16)
         .set_intermediate_data_type(fe::DataType_t::FLOAT)
         .set_compute_data_type(fe::DataType_t::FLOAT);
-    // Nobody captures streams; to find out is for CUDA's runtime.
+    // No stream is captured, and only CUDA's runtime library could test for it.
     graph.set_cuda_graph_retention(fe::CudaGraphRetention_t::NONE);
     GraphMaker maker(graph, shape);
     if (shape.isGradient)

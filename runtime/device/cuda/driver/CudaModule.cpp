@@ -41,7 +41,8 @@ static std::string adviceFor(int capability) {
     return "the stand-in runs what is compiled with --arch=emulated";
   if (capability < 80)
     return "GPUs before compute capability 8.0 are not supported";
-  // The latest of those that dynac knows: its code, or PTX, runs there.
+  // Suggest the latest architecture that dynac knows and whose code or PTX this
+  // device can run.
   int best = 80;
   for (int known : DYNA_ARCHITECTURES)
     if (known <= capability)
@@ -109,8 +110,8 @@ StatusOr<CudaKernel> CudaModule::kernel(const std::string &name,
                                        static_cast<int>(sharedBytes)),
         formatText("giving kernel %s %d bytes of shared memory", name,
                    sharedBytes)));
-    // As many blocks at once as shared memory lets be, not fewer for a cache that
-    // such kernels read past.
+    // Prefer shared memory over cache, so that more blocks run at once. Such
+    // kernels do not read through this cache.
     DYNA_RETURN_IF_ERROR(context_->check(
         context_->driver().setFunction(kernel.function, kSharedCarveout, 100),
         formatText("giving kernel %s shared memory before cache", name)));

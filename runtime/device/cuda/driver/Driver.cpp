@@ -32,7 +32,7 @@ StatusOr<Driver> Driver::open() {
   DYNA_CUDA_DRIVER_FUNCTIONS(DYNA_CUDA_FIND)
 #undef DYNA_CUDA_FIND
 
-  // Every driver says its version before it is initialised.
+  // The version can be read before the driver is initialised.
   if (driver.driverVersion)
     (void)driver.driverVersion(&driver.version);
   if (missing || driver.version < kOldestDriver) {

@@ -199,7 +199,8 @@ StatusOr<StreamHandle> PrimaryContext::createStream() {
 }
 
 void PrimaryContext::destroyStream(StreamHandle handle) {
-  // Its work would go on unseen by `awaitIdle`.
+  // A stream that is not listed is unknown to `awaitIdle`, so wait for it
+  // first.
   bool isIdle = awaitIdle();
   streams_.erase(std::remove_if(streams_.begin(), streams_.end(),
                                 [&](const StreamRecord &stream) {

@@ -65,7 +65,8 @@ namespace gpu {
 
 DYNA_GPU int threadIndex() {
   const unsigned index = threadIdx.x;
-  __builtin_assume(index < 1024); // quotients and remainders are bits then
+  __builtin_assume(index <
+                   1024); // quotients and remainders become shifts and masks
   return static_cast<int>(index);
 }
 DYNA_GPU int blockIndex() { return static_cast<int>(blockIdx.x); }

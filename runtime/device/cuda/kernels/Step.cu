@@ -50,7 +50,8 @@ DYNA_KERNEL(check_rows) {
 /// Makes the norm NaN if a loss is not finite.
 DYNA_KERNEL(note_losses) {
   for (int64_t i = gpu::threadIndex(); i < args.count; i += gpu::blockSize())
-    // Infinity and no number alone are not 0 here. All write the same.
+    // x - x is NaN if x is infinite or NaN, and else 0. All threads write the
+    // same.
     if (args.losses[i] - args.losses[i] != 0)
       *args.squaredNorm = args.losses[i] - args.losses[i];
 }
@@ -64,7 +65,7 @@ DYNA_KERNEL(clip_norm) {
     sum += args.squaredNorms[i];
   double norm = gpu::squareRoot(sum);
   const bool isClipped = args.limit > 0 && norm > args.limit;
-  // 1e19 times 1e300 is infinity.
+  // A norm that is too large becomes infinite: 1e19 * 1e300 overflows.
   if ((isClipped ? args.limit : norm) > DYNA_LARGEST_NORM)
     norm *= 1e300;
   *args.norm = norm;
@@ -73,7 +74,7 @@ DYNA_KERNEL(clip_norm) {
   int64_t left = *args.skipsLeft;
   if (excess != 0 && left >= 0)
     *args.skipsLeft = --left;
-  // Below 0 no step changes anything, whatever its norm is.
+  // A negative number of skips left stops all updates, whatever this norm is.
   *args.scale = excess != 0 || left < 0               ? gpu::squareRoot(-1.0)
                 : args.limit > 0 && norm > args.limit ? args.limit / norm
                                                       : 1;

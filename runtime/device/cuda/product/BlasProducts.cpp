@@ -57,7 +57,7 @@ public:
       return static_cast<void *>(nullptr);
     DYNA_RETURN_IF_ERROR(context_.check(result, "taking memory for products"));
     taken_.push_back(address);
-    // 0x3c3c and its like are small numbers in all types.
+    // Bytes of 0x3c are a small number in every type.
     DYNA_RETURN_IF_ERROR(context_.checkWork(
         context_.driver().fill(address, 0x3c, static_cast<size_t>(bytes),
                                stream),
@@ -73,8 +73,7 @@ private:
 } // namespace
 
 int64_t cuda::blasWorkspaceBytes(int capability) {
-  // Sizes that the library's maker advises; emulated products need almost
-  // nothing.
+  // NVIDIA advises these sizes. Emulated products need almost nothing.
   if (capability < 10)
     return 64 << 10;
   return int64_t(capability >= 90 ? 32 : 8) << 20;
@@ -127,7 +126,7 @@ BlasProducts::create(std::shared_ptr<PrimaryContext> context, Blas blas,
 BlasProducts::~BlasProducts() {
   for (auto &[shape, made] : cases_)
     destroy(made);
-  // Waits for what it launched.
+  // Launched products must end before the handle is destroyed.
   if (handle_ && context_->awaitIdle())
     (void)blas_.destroy(handle_);
 }
@@ -154,7 +153,7 @@ Status BlasProducts::describe(const ProductClass &shape, Case &made) {
   DYNA_RETURN_IF_ERROR(check(blas_.createOperation(&made.operation, compute,
                                                    isF64 ? kBlasF64 : kBlasF32),
                              "describing a product"));
-  // The library's first operand is B.
+  // The library is column-major, so its first operand is B.
   const int32_t first = shape.transposeB ? kBlasTransposed : kBlasAsIs;
   const int32_t second = shape.transposeA ? kBlasTransposed : kBlasAsIs;
   for (auto [attribute, value] :
@@ -181,7 +180,8 @@ Status BlasProducts::describe(const ProductClass &shape, Case &made) {
   }
   const int32_t operand = operandType(shape.kind);
   const int32_t result = resultType(shape.kind);
-  // Sizes follow; until then any that the leading dimensions allow.
+  // `resize` sets the sizes later; any that the leading dimensions allow will
+  // do.
   auto make = [&](BlasLayout *&layout, int32_t type, int64_t leading) {
     return check(blas_.createLayout(&layout, type, 1, 1, leading),
                  "describing a matrix");
@@ -195,8 +195,8 @@ Status BlasProducts::resize(Case &made, const ProductClass &shape, int64_t m,
                             int64_t n, int64_t k) {
   if (made.m == m && made.n == n && made.k == k)
     return Status::ok();
-  made.m = made.n = made.k = 0; // unless all goes well
-  // Rows of ours are columns of the library's.
+  made.m = made.n = made.k = 0; // remains if a call below fails
+  // Our rows are the library's columns.
   auto set = [&](BlasLayout *layout, int64_t rows, int64_t columns) {
     uint64_t inner = static_cast<uint64_t>(columns);
     uint64_t outer = static_cast<uint64_t>(rows);
@@ -342,7 +342,7 @@ StatusOr<bool> BlasProducts::multiply(ProductKind kind, const dyna_matmul &p,
   DYNA_RETURN_IF_ERROR(context_->enter());
   const ProductClass shape = ProductClass::of(kind, p);
   DYNA_ASSIGN_OR_RETURN(Case * made, caseOf(shape));
-  // Without the epilogue it is another class, which is not asked in vain.
+  // Without an algorithm the caller runs the product and its epilogue apart.
   if (shape.epilogue && made->choices.empty())
     return false;
   DYNA_RETURN_IF_ERROR(resize(*made, shape, p.m, p.n, p.k));
@@ -351,7 +351,8 @@ StatusOr<bool> BlasProducts::multiply(ProductKind kind, const dyna_matmul &p,
   if (!made->choices.empty())
     result = call(*made, kind, p, made->choices.front(), stream);
   if (isRefusal(result)) {
-    // The class has one, this product of it needs another.
+    // The algorithm of the class cannot run this product, so look for another
+    // one.
     DYNA_ASSIGN_OR_RETURN(std::vector<BlasChoice> choices,
                           propose(*made, shape, 1));
     if (choices.empty())
@@ -392,7 +393,7 @@ StatusOr<double> BlasProducts::time(const ProductClass &shape, const Case &made,
     return result;
   };
   auto measure = [&]() -> Status {
-    if (run(1) != kBlasSuccess) // its code is loaded
+    if (run(1) != kBlasSuccess) // the first run loads the code
       return Status::ok();
     for (int round = 0; round < kRounds; ++round) {
       DYNA_RETURN_IF_ERROR(

@@ -82,7 +82,7 @@ static bool isValid(const std::array<int64_t, kAllNumbers> &key, size_t count) {
     isValid &= key[i] == 0 || key[i] == 1;
   for (size_t i = 4; i < kPlainNumbers; ++i)
     isValid &= key[i] > 0 && key[i] <= INT32_MAX;
-  // A class that says that it has an epilogue has one.
+  // Only a class with an epilogue has all numbers.
   if (count == kAllNumbers)
     isValid &= key[13] > DYNA_EPILOGUE_NONE && key[13] < DYNA_EPILOGUE_COUNT;
   for (size_t i = 14; i < count; ++i)

@@ -124,7 +124,7 @@ bool readHeader(Reader &reader, ProductRecords &records) {
 StatusOr<ProductRecords> cuda::readProductFile(const std::string &path) {
   constexpr int64_t kLimit = INT64_C(64) << 20;
   DYNA_ASSIGN_OR_RETURN(std::string text, readFile(path, kLimit));
-  // Line 0: unknown.
+  // Line 0 means that the line is unknown.
   auto refuse = [&](int line, const char *why) {
     const std::string where =
         line > 0 ? formatText("%s:%d", printable(path), line) : printable(path);

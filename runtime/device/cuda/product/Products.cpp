@@ -81,7 +81,8 @@ Status Products::readRecords() {
   else if (options_.isFixed)
     return refuse("has algorithms of products of another device, library or "
                   "setting of TF32");
-  // Else timed again, and replaced.
+  // Records of another device are ignored: timing makes new ones that replace
+  // them.
   return Status::ok();
 }
 

@@ -122,7 +122,8 @@ template <int width> struct MmaForwardShared {
       v[kForwardStages<width>];
   SeenKeys<kQueryRows<width>, (width > 64)> seen;
 };
-// Two blocks in 100 KiB, which GPUs for workstations have, 1 KiB of each their own.
+// Two blocks must fit into 100 KiB, the shared memory of GPUs for workstations.
+// Each block also reserves 1 KiB.
 static_assert(sizeof(MmaForwardShared<64>) <= 49 << 10);
 
 /// Rows of the other side at a time: keys for gradients of queries, queries for

@@ -184,7 +184,7 @@ template <typename T> DYNA_GPU T sumOfRow(T value) {
 template <typename T>
 DYNA_GPU void forward(const AttentionArguments &args, FmaShared<T> &shared) {
   Block<T> block(args, shared);
-  // Later queries see more: they begin first.
+  // Later queries see more keys, so their blocks begin first.
   const int64_t head = blockIndex() % args.heads;
   const int64_t kvHead = head / (args.heads / args.kvHeads);
   const int32_t first =
@@ -218,7 +218,7 @@ DYNA_GPU void forward(const AttentionArguments &args, FmaShared<T> &shared) {
           now = most(now, weights[i][j]);
         }
         now = mostOfRow(now);
-        // Rows that have seen nothing yet: anything finite will do.
+        // For rows that have seen no key yet, any finite base is right.
         T base = now == -static_cast<T>(INFINITY) ? T(0) : now;
         T factor = exp2(largest[i] - base);
         largest[i] = now;
@@ -324,11 +324,12 @@ DYNA_GPU void keyGrad(const AttentionArguments &args, FmaShared<T> &shared) {
   const KeyRange queries =
       queriesOf<kFmaThreads>(args, first, end, shared.bounds);
   if (first >= args.tkv && queries.begin >= queries.end)
-    return; // rows of the store that nobody sees
+    return; // no query sees these rows of the store
   for (int32_t row = queries.begin; row < queries.end; row += kTile)
     for (int64_t head = kvHead * group; head < (kvHead + 1) * group; ++head) {
       const int32_t endRow = least(row + kTile, queries.end);
-      // Barriers of the products below lie before and behind what reads these.
+      // Barriers inside the products order these writes before and after their
+      // reads.
       if (int i = threadIndex(); i < kTile) {
         int64_t at = (row + i) * int64_t(args.heads) + head;
         bool isThere = row + i < endRow;

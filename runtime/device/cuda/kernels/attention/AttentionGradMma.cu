@@ -98,7 +98,7 @@ DYNA_GPU void queryGrad(const AttentionArguments &args,
   clear(sums);
   for (int stage = 0; tiles.isThere();) {
     const KeyTile tile = tiles.tile();
-    // Found again behind the products, whose sums need the registers.
+    // The products need all registers, so find this place again.
     KeyTiles<keys> ahead = tiles;
     ahead.advance();
     awaitCopies<0>();
@@ -375,7 +375,7 @@ DYNA_GPU void prepare(const AttentionArguments &args) {
     return;
   if (lane == 0)
     args.ranges[row] = rangeOf(args, row);
-  // So many lanes have a head, eight columns each.
+  // Compute how many lanes share a head; each lane has eight columns.
   int lanes = 8;
   while (8 * lanes < args.headDim)
     lanes *= 2;

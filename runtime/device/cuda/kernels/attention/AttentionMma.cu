@@ -44,7 +44,7 @@ template <int m> struct Softmax {
           now = largestOf(now, scores[i / 2][j][i % 2 * 2 + e]);
       now = largestOf(now, shuffleXor(now, 1));
       now = largestOf(now, shuffleXor(now, 2));
-      // Rows that have seen nothing yet: anything finite will do.
+      // For rows that have seen no key yet, any finite base is right.
       const float base = now == -INFINITY ? 0.0f : now * scale;
       const float factor = exp2(largest[i] * scale - base);
       largest[i] = now;
@@ -123,7 +123,8 @@ DYNA_GPU void forward(const AttentionArguments &args,
   Softmax<m> softmax;
   for (int stage = 0; tiles.isThere();) {
     const KeyTile tile = tiles.tile();
-    // Found again behind the products, whose sums need the registers.
+    // Find the tile again after the products, because their sums need the
+    // registers.
     KeyTiles<keys> ahead = tiles;
     ahead.advance();
     awaitCopies<0>();
@@ -155,7 +156,7 @@ DYNA_GPU void forward(const AttentionArguments &args,
     tiles.advance();
     stage = stages == 1 ? 0 : 1 - stage;
   }
-  awaitCopies<0>(); // of queries that see nothing
+  awaitCopies<0>(); // the copies for queries that see no key
   storeForward<isAligned, width>(args, place, softmax, sums);
 }
 

@@ -43,7 +43,7 @@ DYNA_GPU void copyRow(void *to, int64_t toAt, const void *from, int64_t fromAt,
       target[i] = source[i];
     return;
   }
-  // Heads are of a multiple of eight elements.
+  // The size of a head is a multiple of eight elements.
   for (int32_t i = lane * Piece<T>::size; i < columns; i += 32 * Piece<T>::size)
     *reinterpret_cast<Piece<T> *>(aligned<16>(target + i)) =
         *reinterpret_cast<const Piece<T> *>(aligned<16>(source + i));

@@ -19,7 +19,7 @@ struct ProductArguments {
   int32_t m, n, k;
   int32_t transposeA, transposeB; ///< read by kernels of f32 and f64
   int32_t accumulate;
-  // Used by kernels of bf16.
+  // Only kernels of bf16 use these.
   int32_t isWide;    ///< C is of f32
   int32_t isAligned; ///< rows of A and B begin at multiples of 16 bytes
   int32_t hasPairs;  ///< rows of C begin at multiples of two elements

@@ -37,7 +37,7 @@ template <typename Sum> DYNA_GPU Sum geluGradient(Sum x) {
   constexpr double kFactor = 1.5957691216057308; // 2 sqrt(2 / pi)
   const Sum g = gate(x);
   const Sum slope = Sum(kFactor) * (Sum(1) + Sum(3 * 0.044715) * x * x);
-  // Far out the slope is infinite before the gate is exactly 0 or 1.
+  // Far from 0 the slope overflows before the gate is exactly 0 or 1.
   const Sum bend = g * (Sum(1) - g);
   return bend == Sum(0) ? g : g + x * slope * bend;
 }
@@ -47,7 +47,8 @@ DYNA_GPU void run(const ProductEpilogueArguments &args) {
   using P = Piece<T, size>;
   const int64_t across = args.n / size;
   const int64_t index = int64_t(blockIndex()) * blockSize() + threadIndex();
-  // Division of 64 bits takes longer than all of the rest.
+  // A 64-bit division takes longer than all the rest, so avoid it if 32 bits
+  // suffice.
   const int64_t row = (index | across) >> 32 == 0
                           ? uint32_t(index) / uint32_t(across)
                           : index / across;

@@ -131,7 +131,7 @@ DYNA_GPU void multiplyBf16(const ProductArguments &args,
   const int warp = threadIndex() / 32, lane = threadIndex() % 32;
   const int warpRow = warp % 4 * 32, warpColumn = warp / 4 * 64;
   const int32_t pieces = (args.k + kDepth - 1) / kDepth;
-  // A group per piece, also where there is none: waits count groups.
+  // Start a group even if no piece is left, because waits count groups.
   auto load = [&](int32_t piece) {
     if (piece < pieces) {
       MmaProductShared::Stage &stage = shared.stages[piece % kStages];
@@ -155,8 +155,8 @@ DYNA_GPU void multiplyBf16(const ProductArguments &args,
     load(piece);
   for (int32_t piece = 0; piece < pieces; ++piece) {
     awaitCopies<kStages - 2>();
-    // All have copied this piece, and are done with the one before it, whose
-    // place the next takes.
+    // All threads have copied this piece and finished the one before it, so the
+    // next copy may overwrite that one.
     barrier();
     load(piece + kStages - 1);
     const MmaProductShared::Stage &stage = shared.stages[piece % kStages];

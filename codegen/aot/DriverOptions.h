@@ -30,20 +30,24 @@ struct DriverOptions {
   /// Lengths of the samples of each strategy in a step. Plans use them, and so
   /// does a run without `--ranges`; empty: strategies are not combined.
   std::string ranges;
-  std::string costs; ///< file that cuts them into stages; empty: each run does
-  std::string cluster;          ///< described devices, to search for
-  int64_t ranks = 0;            ///< to search for; 0: all devices
-  int64_t tokensPerBatch = 0;   ///< of a step, to search for; 0: default
+  /// File of costs, by which `strategies` are cut into stages; empty: each run
+  /// cuts them.
+  std::string costs;
+  std::string cluster;          ///< devices as `--cluster` describes them
+  int64_t ranks = 0;            ///< devices to search for; 0: all of `cluster`
+  int64_t tokensPerBatch = 0;   ///< of a step, for a search; 0: default
   std::vector<int64_t> lengths; ///< of the samples to plan or search for
-  std::string lengthsFile;      ///< they are from; empty: from no file
-  /// Planning words of `stopAfter` plan, by name, with their texts.
+  /// File that `lengths` were read from; empty: none.
+  std::string lengthsFile;
+  /// Planning words that were given, by name, with their texts.
   std::vector<std::pair<std::string, std::string>> planWords;
   std::string stopAfter;
   std::string dumpDirectory;
   bool timePasses = false;
   std::string target = "cpu"; ///< or cuda
   bool sparse = false;        ///< weights may come in sparse form
-  std::string architectures;  ///< of cuda, as `--dyna-embed-kernels` reads them
+  /// Architectures for target cuda, as `--dyna-embed-kernels` reads them.
+  std::string architectures;
   std::vector<std::string> instructionSets; ///< empty: all
   std::string matmul = "library";
   unsigned optimizationLevel = 2;

@@ -35,7 +35,7 @@ public:
     for (Operation &op : llvm::make_early_inc_range(*getOperation().getBody()))
       if (isa<FunctionOp, LayerOp, ModelOp, ParameterOp>(op))
         op.erase();
-    // There is nothing left that is planned.
+    // No function with a plan is left, so the module needs no target any more.
     kTarget.removeFrom(getOperation());
   }
 };

@@ -30,8 +30,8 @@ static bool isSpelledElsewhere(StringRef name) {
          name.ends_with("SegmentSizes");
 }
 
-/// Says that `name` is none of `known`: a slip gets the name that was meant,
-/// anything else the whole list.
+/// Reports that `name` is none of `known`: suggests the known name for a typing
+/// error, else lists all.
 static InFlightDiagnostic refuse(InFlightDiagnostic diagnostic, StringRef name,
                                  ArrayRef<StringRef> known) {
   diagnostic << "does not know the attribute '" << name << "'";

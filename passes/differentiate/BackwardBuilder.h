@@ -11,8 +11,9 @@
 
 namespace mlir::dyna {
 
-/// The walk's side of `GradientBuilder`: gradient ops stand behind the forward
-/// ops in the same block, so every forward value can simply be used.
+/// Implements `GradientBuilder` for the backward walk. Gradient ops come after
+/// the forward ops in the same block, so they can use every forward value
+/// directly.
 class BackwardBuilder final : public GradientBuilder {
 public:
   /// Makes a builder that inserts gradient ops at the end of `builder`'s block.

@@ -23,7 +23,8 @@ bool endsWith(std::string_view text, std::string_view end) {
 
 //===--- Names ------------------------------------------------------------===//
 
-/// Returns where a parameter lies; under its own name if the model says nothing.
+/// Returns where a parameter lies; under its own name if the model names no
+/// place.
 Placement placementOf(const StoredNames &names, size_t index,
                       const std::string &parameter) {
   if (index < names.parameters.size())

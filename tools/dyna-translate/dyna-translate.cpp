@@ -104,7 +104,8 @@ static LogicalResult addPlans(ModuleOp module, llvm::MemoryBufferRef bytes,
   context->loadDialect<exec::ExecDialect>();
   Location location = FileLineColLoc::get(context, bytes.getBufferIdentifier(),
                                           /*line=*/0, /*column=*/0);
-  // No bytes are a message, too: one that says nothing.
+  // Protobuf reads an empty file as a message without fields, so reject it
+  // here.
   if (bytes.getBufferSize() == 0)
     return emitError(location) << "these bytes are no plan: there are none";
   std::string_view view(bytes.getBufferStart(), bytes.getBufferSize());
@@ -155,7 +156,8 @@ struct FrozenParts {
                         "embed+h.0-h.5"),
                cl::value_desc("layer+first-last"), cl::cat(category)) {}
 
-  /// Returns false, and says why, if an option is wrong or not for this input.
+  /// Returns false and prints the reason if an option is wrong or not for this
+  /// input.
   bool read(bool isConfig);
 
   cl::opt<std::string> lora, freeze;
@@ -299,7 +301,7 @@ static int importPlanInto(StringRef input, StringRef into, StringRef graphName,
   OwningOpRef<ModuleOp> &module = file.module;
   if (!module)
     return 2;
-  // A plan alone says on the command line which graph is its own.
+  // A file of one plan does not name its graph, so the command line does.
   exec::GraphOp graph;
   if (auto read = ::dyna::readPlan(bytes->getBuffer());
       read.isOk() && !(graph = findGraph(*module, graphName)))
@@ -346,7 +348,7 @@ static int exportPlan(StringRef input, StringRef output) {
   return write(output, ::dyna::writePlan(exec::exportPlan(plans.front())));
 }
 
-/// Returns false, and says why, if the output is one of these files.
+/// Returns true if the output is none of the input files; else prints an error.
 static bool isOtherFile(const std::string &output,
                         std::initializer_list<std::string> inputs) {
   auto outputId = ::dyna::fileIdOf(output);

@@ -137,7 +137,7 @@ Tables Deriver::addLayer(LayerOp layer) {
     facts.width.insert({cast<RankedTensorType>(result).getDimSize(1), layer});
   Tables tables;
   Said<double> dropouts;
-  // An adapter is beside the linears of a family, and says nothing of them.
+  // Adapters are no linears of the family, so no facts are derived from them.
   llvm::DenseSet<Operation *> adapters;
   layer.getBody().walk([&](AddOp sum) {
     if (AdaptedLinear adapted = adaptedLinearOf(sum); adapted.base) {

@@ -84,7 +84,7 @@ Status WatchedFile::checkUnchanged() const {
 Status MappedFile::checkReadable() const {
   struct stat now;
   const bool isThere = data_ && ::stat(path_.c_str(), &now) == 0;
-  // A file that has lost its end says so itself.
+  // A truncated file gets its own message, not EIO.
   if (isThere && factsOf(now).bytes < facts_.bytes)
     return dyna::checkUnchanged(path_, facts_, factsOf(now));
   return lost_.any() ? fileFailure("read", path_, EIO) : Status::ok();

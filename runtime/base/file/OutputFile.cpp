@@ -290,7 +290,7 @@ Status OutputFile::reserve(int64_t bytes, int64_t others) {
     return diskFull("write", path_);
   if (errno != EOPNOTSUPP && errno != ENOSYS)
     return fileFailure("write", path_, errno);
-  // A file system that cannot promise room says at least how much there is.
+  // If the file system cannot reserve room, compare with its free room.
   struct statvfs facts;
   if (::fstatvfs(descriptor_, &facts) == 0 &&
       static_cast<double>(facts.f_bavail) *

@@ -85,7 +85,7 @@ Status checkFolder(const char *flag, const std::string &path,
 Status checkUnlocked(const NamedPath &output) {
   int descriptor = ::open(output.path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0)
-    return Status::ok(); // whoever writes it says why it cannot
+    return Status::ok(); // opening it for writing reports the error
   Status status = Status::ok();
   if (!lockDescriptor(descriptor))
     status = Status::invalidArgument(

@@ -54,8 +54,8 @@ bool isOfVocabulary(const JsonValue &value, int64_t vocabulary) {
   return value.integer && *value.integer >= 0 && *value.integer < vocabulary;
 }
 
-/// Sets a token. `byDefault`: the id that programs assume if the config names
-/// none.
+/// Sets a special token. `byDefault` is the id that programs assume if the
+/// config names none.
 void setToken(JsonValue &config, const char *key, int64_t vocabulary,
               int64_t byDefault, std::optional<int32_t> endToken) {
   const JsonValue *given = config.find(key);
@@ -110,7 +110,8 @@ const JsonValue *scalingType(const JsonValue *object) {
   return nullptr;
 }
 
-/// Says base and scaling of the rotation as both newer and older versions read them.
+/// Writes base and scaling of rotary positions under the names of version 5 and
+/// under those of version 4.
 void setRotation(JsonValue &config, const JsonValue &defaults) {
   const JsonValue *assumed = defaults.find("rope_theta");
   if (isNull(assumed))
@@ -118,7 +119,7 @@ void setRotation(JsonValue &config, const JsonValue &defaults) {
   JsonValue theta = *assumed;
   if (const JsonValue *plain = config.find("rope_theta"); !isNull(plain))
     theta = *plain;
-  // Where several are there, the last object decides.
+  // If several members give the base, the last object decides.
   const JsonValue *newer = config.find("rope_parameters"),
                   *older = config.find("rope_scaling");
   for (const JsonValue *object : {newer, older})
@@ -156,7 +157,7 @@ std::string savedConfig(const std::string &config, const std::string &defaults,
                         DType stored, std::optional<int32_t> endToken) {
   StatusOr<JsonValue> parsed = parseJson(config);
   if (!parsed.isOk() || !parsed->isObject())
-    return config; // of a model that has none
+    return config; // the model has no config
   JsonValue type = stringOf(stored == DType::F64 ? "float64" : "float32");
   if (parsed->find("dtype")) // what newer versions call it
     setMember(*parsed, "dtype", type);

@@ -17,9 +17,9 @@
 
 namespace dyna {
 
-/// Returns `config` with members made true of the checkpoint. `defaults` is JSON of
-/// members that programs assume if the config lacks them; it may be empty. Sets these
-/// members:
+/// Returns `config` with members set to the values of the checkpoint. `defaults`
+/// is JSON of members that programs assume if the config lacks them; it may be
+/// empty. Sets these members:
 ///
 ///   dtype, torch_dtype   the type of the file of tensors
 ///   bos_token_id, eos_token_id
@@ -27,9 +27,10 @@ namespace dyna {
 ///                        the token that ends every document, if there is one.
 ///                        null if nothing valid is known and the default lies
 ///                        outside the vocabulary.
-///   rope_parameters, rope_theta
-///                        the same, if there is a default of `rope_theta`: version 5
-///                        reads the first, version 4 the second
+///   rope_parameters, rope_theta, rope_scaling
+///                        base and scaling of rotary positions. Version 5 reads
+///                        the first, version 4 the others. Only if `defaults`
+///                        has a `rope_theta`.
 std::string savedConfig(const std::string &config, const std::string &defaults,
                         DType stored, std::optional<int32_t> endToken);
 

@@ -486,7 +486,7 @@ std::string helpText(const std::string &program) {
     if (*flag.value)
       name += std::string(flag.implied ? "" : " ") + flag.value;
     text += formatText("  %-28s %s", name, flag.help);
-    if (flag.word) { // says its default
+    if (flag.word) { // its help contains its default
       text += "\n";
       continue;
     }

@@ -56,7 +56,8 @@ Status Trainer::launchStep(int64_t step, PlannedStep planned, double waited) {
   if (status.isOk())
     return last.result ? finishSteps() : status;
   launched_.pop_back();
-  // The device may have failed in a step before, which says so then.
+  // The device may have failed in an earlier step, so that step's error comes
+  // first.
   DYNA_RETURN_IF_ERROR(finishSteps());
   return status;
 }

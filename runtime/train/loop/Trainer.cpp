@@ -357,8 +357,8 @@ Status Trainer::runPlannedSteps() {
     StatusOr<PlannedStep> planned = plans_->next();
     const std::chrono::duration<double> waited = Clock::now() - begin;
     auto answers = agree(step, planned);
-    // Others may wait for this one's plan until their patience is over, too: who
-    // knows why there is none says it.
+    // Other ranks may time out because this rank has no plan. Then report the
+    // cause, not the timeout.
     if (!answers.isOk())
       return planned.isOk() ? answers.status() : planned.status();
     const Agreed agreed = *answers;

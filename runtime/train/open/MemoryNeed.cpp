@@ -13,20 +13,23 @@
 namespace dyna {
 namespace {
 
-/// Token and target in the sample; token, target, row's sample and position in
-/// what is staged.
+/// Counts the bytes of a token in host memory: token and target in the sample;
+/// token, target, row's sample and position in the staged micro-batch.
 constexpr double bytesPerToken = 2 * 4 + 2 * 4 + 2 * 8;
-/// The sample with its two allocations in a vector that grows, the planner's
-/// order and bins, the plan's segment, the staged segment.
+/// Counts the bytes of a sample besides its tokens. They hold the sample with
+/// its two allocations in a growing vector, the planner's order and bins, the
+/// plan's segment and the staged segment.
 constexpr double bytesPerSample = 260;
-/// An instruction of the plan, with what planner, verifier and executor keep
-/// about it.
+/// Counts the bytes of an instruction in the plan, in the planner, the verifier
+/// and the executor.
 constexpr double bytesPerInstruction = 300;
-/// LOAD apart: FORWARD, RECOMPUTE, BACKWARD in two halves and FREE.
+/// Counts FORWARD, RECOMPUTE, BACKWARD in two halves and FREE; a micro-batch
+/// has one LOAD more.
 constexpr double instructionsPerLayer = 5;
-/// Code that the matrix library makes, its buffers, and the heap's own pieces.
+/// Allows for code that the matrix library generates, its buffers, and the
+/// heap's overhead.
 constexpr int64_t libraryBytes = int64_t(32) << 20;
-/// Bins of real lengths are hardly ever emptier.
+/// Is a lower bound of the filled part of a bin, found with real lengths.
 constexpr double binFill = 0.75;
 
 /// Returns the advice for a micro-batch that does not fit. The number in flight
@@ -87,7 +90,8 @@ int64_t estimateBatchBytes(const Model &model, const PlanOptions &options,
 
 int64_t programBytes(int64_t resident) {
   constexpr int64_t step = int64_t(16) << 20;
-  // Stacks, code that is first used later, and what libraries take for themselves.
+  // Allows for stacks, code that is used later, and memory that libraries
+  // allocate.
   constexpr int64_t later = int64_t(8) << 20;
   return std::max((resident + later + step - 1) / step, int64_t(2)) * step;
 }
@@ -97,7 +101,7 @@ Status checkMemoryNeed(const MemoryNeed &need, const TrainOptions &options,
   const bool isThere = available < 0 || need.toTake() <= available;
   if (!options.memoryLimit.empty()) {
     DYNA_ASSIGN_OR_RETURN(int64_t limit, parseBytes(options.memoryLimit));
-    // To the byte: what is printed of it is rounded.
+    // The message gives exact bytes, because printed sizes are rounded.
     std::string enough;
     if (need.isAll && isThere)
       enough = formatText("; --memory-limit %d is enough", need.total());
@@ -119,7 +123,8 @@ int64_t stagedOnDevice(const Model &model, int64_t tokens, double meanTokens) {
                                        std::max(meanTokens, 1.0));
   const int64_t bytes = batchLayout(load, model.batchTables()).bytes +
                         tokens * static_cast<int64_t>(sizeof(int32_t));
-  // It grows by as much as there is.
+  // A new staging block is as large as all earlier ones together, so up to
+  // twice the bytes are allocated.
   return kStepsInFlight * 2 * bytes;
 }
 

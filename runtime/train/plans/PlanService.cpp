@@ -55,7 +55,8 @@ private:
         DYNA_ASSIGN_OR_RETURN(auto ended, store_.find(endedKey(runKey())));
         if (ended)
           return leave();
-        // It was killed, or the store has forgotten it until it says so again.
+        // The run was killed, or the store lost its entry, which a live run
+        // repeats.
         run_ = 0;
       }
       if (mark) {

@@ -205,7 +205,8 @@ private:
                           : Status::ok();
   }
 
-  /// Says where this run stands again to a store that was lost meanwhile.
+  /// Waits for a plan. Announces the state of this run again if the store was
+  /// lost meanwhile.
   StatusOr<Fetched> await(const PlannedStep &step, int rank, int64_t planners,
                           Clock::time_point deadline,
                           std::optional<std::string> &entry) {

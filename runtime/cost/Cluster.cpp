@@ -26,7 +26,7 @@ Status checkLink(const cost::Link &link, const char *name) {
         formatText("cluster: %s: bytes_per_second expects a rate of at least "
                    "1, or 0 for no time, but got %g",
                    name, rate));
-  // Bytes that take no time behind a latency are a rate that was forgotten.
+  // A latency without a rate means that the rate was forgotten.
   if (latency > 0 && rate == 0)
     return Status::invalidArgument(
         formatText("cluster: %s: latency_seconds is %g, but bytes_per_second "
@@ -93,7 +93,7 @@ double Cluster::exchangeSeconds(plan::LayerExchange::Kind kind, double bytes,
   const cost::Link &inside = description_.inside();
   const cost::Link &between = description_.between();
   const int nodes = (ranks + shape.perNode - 1) / shape.perNode;
-  // A speed of 0 takes no time, so it never is the slower one.
+  // A speed of 0 means no time, so it never limits the rate.
   double rate = shape.perNode > 1 ? inside.bytes_per_second() : 0;
   if (double ports = shape.perNode * between.bytes_per_second();
       nodes > 1 && ports > 0)

@@ -53,7 +53,7 @@ struct Equations {
 
 /// Gauss without pivoting, which positive definite matrices do not need.
 bool Equations::solve(unsigned subset, Row &solution) const {
-  // A column that depends on the others leaves only rounding errors.
+  // If a column depends on the others, only rounding errors remain of it.
   constexpr double singular = 1e-9;
   std::array<Row, columns> a = matrix;
   Row b = right;
@@ -100,7 +100,7 @@ Row fitPlane(const std::vector<MeasuredPoint> &points) {
     return {};
   Equations equations;
   for (const MeasuredPoint &point : points) {
-    // A point without cost has no relative error.
+    // A point of no seconds has no relative error, so bound the weight.
     double weight = 1 / std::max(point.seconds, 1e-6 * largest);
     Row row = rowOf(point.load);
     for (int i = 0; i < columns; ++i)
@@ -178,7 +178,7 @@ CostCurve::CostCurve(const std::vector<MeasuredPoint> &points) {
   std::vector<ContextFactors::Point> factors;
   for (const MeasuredPoint &point : points) {
     const Load &load = point.load;
-    // A whole sample that costs nothing has nothing to correct.
+    // If a whole sample costs nothing, there is nothing to correct.
     if (const double guess = wholeSeconds(load); load.context > 0 && guess > 0)
       factors.push_back({load.queries, load.context,
                          std::min(point.seconds / guess, mostFactor)});
@@ -207,7 +207,7 @@ double CostCurve::wholeSeconds(const Load &load) const {
                        [](const auto &at, double x) { return at.first < x; });
   if (above == line_.begin() || above == line_.end()) {
     const auto &[x, y] = above == line_.end() ? line_.back() : line_.front();
-    // The plane is zero at a point only where it is zero below it.
+    // The plane is 0 here only if it is 0 at all smaller values, too.
     return x > 0 ? y * (plane / x) : y;
   }
   auto [x0, y0] = *(above - 1);

@@ -62,11 +62,11 @@ CallBytes callBytesOf(const plan::LayerKind &kind, const KindAt &at,
   moved.output = bytesOf(outputOf(kind), at, load);
   if (kind.flops_per_token() == 0 && kind.flops_per_part_token() == 0 &&
       kind.flops_per_target() == 0) {
-    // Rows are looked up, not all of them read.
+    // Layers without products look rows up, so they do not read all parameters.
     moved.parameters = std::min(moved.parameters, moved.output);
     moved.gradients = std::min(moved.gradients, moved.output);
   }
-  // Costs are those of tokens and pairs, however many samples they belong to.
+  // Costs depend on tokens and pairs, not on the number of samples.
   load.segments = 1;
   auto tier = [&](const plan::LinearBytes &bytes) {
     return static_cast<double>(linearBytes(bytes, load));
@@ -81,7 +81,7 @@ double bytesMoved(const CallBytes &t, cost::Direction direction, bool hasLoss) {
   double saved = t.input + t.products + t.elementwise;
   switch (direction) {
   case cost::FORWARD:
-    // The loss adds to its weights' gradient at once.
+    // Forward of the loss already adds to the gradients of its weights.
     return t.parameters + saved + t.output + (hasLoss ? 2 * t.gradients : 0);
   case cost::BACKWARD:
     return t.parameters + saved + t.output + t.input +
@@ -146,7 +146,8 @@ double flopsOf(const plan::LayerKind &kind, const KindAt &at,
   case cost::RECOMPUTE_FULL:
     return layer;
   case cost::RECOMPUTE_SELECTIVE:
-    // Kept, scores are element-wise results, and attention is all of these.
+    // If scores are kept, they are element-wise results whose recomputation is
+    // the whole product of scores.
     return kind.score_bytes_per_pair() > 0
                ? static_cast<double>(kind.attention_flops_per_pair()) *
                      static_cast<double>(load.pairs)
@@ -399,11 +400,12 @@ double CostModel::estimate(const KindAt &at, cost::Direction direction,
   const plan::Manifest &manifest = model_->manifest();
   const plan::LayerKind &kind = compiledKind(manifest, at);
   const cost::Device &device = table_.device();
-  // Norms cost a tenth of the update; without measurements they are ignored.
+  // A norm takes a tenth of the update's time, so without measurements ignore
+  // it.
   if (direction == cost::GRAD_NORM)
     return 0;
   const bool stores = kind.score_bytes_per_pair() > 0 && table_.scores();
-  // Kept scores are products of all pairs, hidden ones too.
+  // Kernels that keep scores compute all pairs, masked ones too.
   Load done = load;
   if (!stores)
     done.pairs = visiblePairs(kind, load);
@@ -432,8 +434,8 @@ double CostModel::estimateExchanges(const KindAt &at, cost::Direction direction,
     return 0;
   double seconds = 0;
   for (const plan::LayerExchange &exchange : kind.roles(role).exchanges()) {
-    // An exchange that is repeated for each chunk of targets has a latency for
-    // each.
+    // An exchange for each chunk of targets has the latency once for each
+    // chunk.
     const int64_t chunk = headChunkRows(manifest.target());
     int64_t times =
         exchange.per_chunk() ? (load.targets + chunk - 1) / chunk : 1;

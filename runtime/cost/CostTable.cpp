@@ -89,7 +89,8 @@ Status checkDevice(const cost::Device &device) {
 }
 
 Status checkScores(const cost::StoredScores &scores) {
-  // Numbers of some bytes each; a kept one takes more than one bit.
+  // Kernels keep few numbers of a few bytes for each pair, and at least one
+  // byte.
   constexpr int32_t most = 64;
   if (scores.kept_bytes() < 1 || scores.kept_bytes() > most)
     return Status::invalidArgument(
@@ -134,7 +135,7 @@ Status checkSlice(const cost::Point &point, cost::Direction direction) {
         formatText("has context %d, but no pairs: only attention reads earlier "
                    "tokens, so other kinds have points without context",
                    point.context()));
-  // Squares of what a sample may have are exact.
+  // The limit keeps squares exact in doubles.
   constexpr int64_t most = INT64_C(1) << 30;
   if (point.tokens() > most || point.context() > most)
     return Status::invalidArgument(
@@ -168,7 +169,7 @@ Status checkPoint(const cost::Point &point, cost::Direction direction) {
         formatText("has no tokens: %s runs on a micro-batch, say how many "
                    "tokens that has",
                    cost::Direction_Name(direction)));
-  // Both are far below 2^53.
+  // Both are far below 2^53, so doubles hold them exactly.
   const double tokens = static_cast<double>(point.tokens());
   if (point.context() > 0)
     DYNA_RETURN_IF_ERROR(checkSlice(point, direction));

@@ -108,7 +108,7 @@ double CostModel::stateSeconds(const KindAt &at, cost::Direction direction,
   if (runsOncePerStep(direction))
     return dense * updatedShare(kind, state);
   const double estimated = estimate(at, direction, load);
-  // Flops that the device has time for in the estimate.
+  // So many flops fit into the estimated time.
   const double room =
       reached(peakFlopRate(), table_.device().flops_reach()) * estimated;
   double all = 0, change = 0; // of flops
@@ -125,7 +125,8 @@ double CostModel::stateSeconds(const KindAt &at, cost::Direction direction,
       }
   if (all == 0)
     return dense;
-  // Where memory is the limit, products hide behind it and are all of the time.
+  // If memory limits the time, saved flops save no time until products
+  // dominate.
   return dense * (1 + change / std::max(all, room));
 }
 

@@ -13,7 +13,7 @@ namespace dyna {
 int64_t headsOf(const plan::Manifest &manifest, const plan::LayerKind &whole,
                 const plan::LayerKind &compiled) {
   const int64_t perPair = whole.attention_flops_per_pair();
-  // Heads are dealt whole, and flops of pairs with them.
+  // Heads are split whole over ranks, and the flops of pairs in proportion.
   return perPair > 0 ? manifest.facts().heads() *
                            compiled.attention_flops_per_pair() / perPair
                      : 0;

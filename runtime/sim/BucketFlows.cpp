@@ -111,7 +111,7 @@ void BucketFlows::move(int number, double time) {
       links_.lengthen(port, seconds, time);
     return;
   }
-  // A burst that is lengthened at its end takes no other latency.
+  // A burst that goes on exactly at its end has no new latency.
   const bool isBurst = use.drained != time;
   if (!isBurst && seconds == 0 && use.missing > 0)
     return;

@@ -140,7 +140,7 @@ private:
   std::vector<double>
       ended_; ///< by part: end of all parts of its rank up to it
   std::vector<double> clock_; ///< by port: end of its last bucket
-  // The bucket that is being computed:
+  // State of the bucket that is being computed:
   std::vector<double> rankBegin_, rankEnd_;
   std::vector<Use> uses_;
   std::vector<size_t> ports_;

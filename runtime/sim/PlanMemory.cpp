@@ -16,8 +16,8 @@ std::vector<LiveMemory> liveMemory(const ExecutableGraph &graph,
   ProgramBlocks table(graph.replicaView(rank), plan, program);
   std::vector<int64_t> bytes = table.liveBytes();
   std::vector<LiveMemory> live(bytes.size());
-  // Blocks are listed in the order in which they are taken. Those on top of the
-  // heap that are gone by now are dropped when they are seen.
+  // Blocks are listed in the order of their allocation. Freed blocks on top of
+  // the heap are dropped only when they are found there.
   auto endOf = [&](int block) {
     const Block &one = table.blocks()[block];
     return one.place + dyna_align_block(one.bytes);

@@ -112,7 +112,7 @@ private:
       states_[t].pending = callers(transfers[t]);
     chainParts();
     if (isHost_)
-      return; // a rank that moves bytes does one thing after another
+      return; // a rank that moves bytes does nothing else meanwhile
     const bool one = options_.streams == SimulationOptions::Streams::One;
     followers_.assign(one ? followersAt(transfers.size()) : 0, nothing);
     std::vector<int> last(one ? work_.ranks() : work_.lines(), nothing);
@@ -124,7 +124,7 @@ private:
           const int t = work_.use(u);
           const PlannedTransfer &transfer = transfers[t];
           if (!one && transfer.line < 0)
-            continue; // a part, whose ports have an order of their own
+            continue; // parts are ordered by their ports
           const bool isFirst = work_.party(transfer, 0) == rank;
           if (one ? isEager(transfer) && !isFirst : !isFirst)
             continue;
@@ -432,7 +432,7 @@ private:
   }
 
   void end(int t, double time) {
-    // A line may be long: what begins and ends now is not nested.
+    // Chains may be long, so use a queue here instead of recursion.
     ended_.push_back({time, t});
     if (ended_.size() > 1)
       return;

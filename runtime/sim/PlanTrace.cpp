@@ -39,7 +39,7 @@ public:
           writer_.liveBytes(process, step_.begin + time.start,
                             live[index].bytes);
       }
-      // Another phase of the step may follow at once.
+      // The next phase of the step may follow at once.
       const auto &own = times_.ranks[rank].instructions;
       const double end =
           step_.phase < 0 || own.empty() ? times_.makespan : own.back().end;

@@ -74,12 +74,12 @@ public:
       loads_.push_back(loadOf(microBatch));
       tokens += loads_.back().queries;
     }
-    // The plan is not verified here: it may give no targets, or more than there
-    // are.
+    // The plan is not verified here: it may give no targets, or too many.
     if (plan.targetTokens > 0 && plan.targetTokens < tokens)
       targetShare_ =
           static_cast<double>(plan.targetTokens) / static_cast<double>(tokens);
-    // A plan says how many tokens have a target, but not which ones.
+    // A plan gives the number of tokens with targets, but not which tokens they
+    // are.
     for (Load &load : loads_)
       load.targets =
           std::llround(targetShare_ * static_cast<double>(load.queries));
@@ -175,7 +175,7 @@ private:
       step(Step::Kind::Run, seconds);
       return;
     }
-    // The shards of a stage run the same calls in one order.
+    // All shards of a stage run the same calls in the same order.
     meet(calls_++, meetings_[place_.replica * graph_.stages() + place_.stage],
          PlannedTransfer::Kind::Call, seconds);
   }
@@ -222,7 +222,7 @@ private:
     if (nth == static_cast<int>(meetings.size())) {
       PlannedTransfer transfer;
       transfer.kind = kind;
-      // The squares of all layers, summed over all ranks.
+      // A norm is the sum of the squares of all layers over all ranks.
       if (kind == PlannedTransfer::Kind::Norm)
         setSeconds(transfer, plan::LayerExchange::ALL_REDUCE,
                    8 * graph_.model().layers(), ranksOf(kind));
@@ -394,7 +394,8 @@ private:
   /// Returns the number of the transfer that all ranks of the group take part
   /// in.
   int &knownTransfer(const Instruction &i, bool gathers, const Share &share) {
-    // Stages come to what they share by layers of their own.
+    // Stages reach a parameter that they share through layers of different
+    // numbers.
     const bool spans = graph_.holderGroups()[share.group].parameter >= 0;
     if (i.parameter != 0 && !spans)
       return named_.insert({{share.group, gathers, i.layer, i.parameter}, none})

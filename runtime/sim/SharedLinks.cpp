@@ -51,7 +51,8 @@ SharedLinks::findRoute(const PlannedTransfer &transfer) const {
     use(work_.party(transfer, 1), reach, In);
     return route;
   }
-  // A ring: every rank passes on what it gets, inside unless it is alone there.
+  // In a ring every rank passes on what it receives, inside its node unless it
+  // is the only rank there.
   std::map<int, int> onNode;
   for (int p = 0; p < transfer.parties; ++p)
     ++onNode[work_.cluster().nodeOf(work_.party(transfer, p))];
@@ -80,13 +81,13 @@ void SharedLinks::findNodes(Route &route,
     route.uses = {{of(0) + Out}, {of(1) + In}};
     const double inside = cluster.description().inside().bytes_per_second();
     const double own = cluster.description().between().bytes_per_second();
-    // A speed of 0 takes no time: that of the ports is the limit.
+    // A speed of 0 means no time, so the ports of the node are the limit.
     route.most = inside > 0 && own > 0
                      ? std::max(1.0, inside / own)
                      : cluster.description().devices_per_node();
     return;
   }
-  // The ring leaves every node by as many ports as the fullest one has ranks.
+  // A ring uses as many ports of every node as its fullest node has ranks.
   std::map<int, int> onNode;
   int widest = 0;
   for (int p = 0; p < transfer.parties; ++p)
@@ -199,7 +200,8 @@ void SharedLinks::lengthen(int port, double seconds, double time) {
     bundle.since = time;
   }
   bundle.left += seconds;
-  // Without a speed it is in its latency, or gets a speed before time goes on.
+  // A bundle without a speed is in its latency, or gets a speed before time
+  // goes on.
   if (bundle.speed > 0)
     schedule(index, time + bundle.left / bundle.speed);
 }
@@ -208,7 +210,7 @@ bool SharedLinks::isDue(double time) {
   if (!isAllTaken())
     return true;
   dropVoid();
-  // Ends up to `now_` do not depend on the speed.
+  // Bundles that end up to `now_` do not depend on new speeds.
   if (!touched_.empty() && (events_.empty() || events_.top().time > now_) &&
       time > now_) {
     deal();
@@ -232,7 +234,7 @@ SharedLinks::Happening SharedLinks::takeNext() {
     Bundle &bundle = bundles_[event.bundle];
     ++bundle.version;
     if (newest_[bundle.route] == event.bundle)
-      newest_[bundle.route] = -1; // nobody joins it any more
+      newest_[bundle.route] = -1; // no transfer joins it any more
     if (!bundle.isMoving && bundle.left > 0) {
       join(event.bundle);
       return {now_, -1};
@@ -332,7 +334,8 @@ void SharedLinks::deal() {
     return halve();
   collect();
   while (!members_.empty()) {
-    // The speed at which the next link is full, or a transfer at its own most.
+    // Raise the speed until the next link is full or a transfer is at its own
+    // limit.
     double level = std::numeric_limits<double>::infinity();
     for (int index : members_)
       level = std::min(level, routes_[bundles_[index].route].most);

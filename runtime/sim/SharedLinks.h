@@ -93,7 +93,7 @@ private:
     std::vector<int> bundles; ///< bundles that move
     int flows = 0;            ///< port flows among these
     int64_t seen = 0;
-    // Used while speeds are computed:
+    // State while speeds are computed:
     double left = 0; ///< capacity that is not assigned yet
     int load = 0;    ///< shares of bundles without a speed
   };

@@ -28,7 +28,7 @@ int TaskGraph::add(int lane, double seconds) {
 StatusOr<std::vector<TaskTime>>
 TaskGraph::run(const std::function<std::string(int)> &describe) const {
   const int count = tasks();
-  // Tasks that wait for a task: in `waiting` from `first[task]` on.
+  // The tasks that wait for a task begin at `first[task]` in `waiting`.
   std::vector<int> first(count + 1, 0), pending(count, 0), waiting;
   auto forEachWait = [&](auto take) {
     for (auto [task, other] : waits_)

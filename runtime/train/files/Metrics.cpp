@@ -70,7 +70,7 @@ static Status lockAt(int descriptor, const std::string &path) {
 
 /// Checks that a new run replaces only a file of metrics.
 static Status checkOwn(const std::string &path) {
-  // Forecasts make lines long. What is longer than all lines of a run is none.
+  // Forecasts make long lines, but no metrics file has lines longer than this.
   constexpr size_t mostBytes = size_t{16} << 20, chunk = size_t{64} << 10;
   std::ifstream file(path);
   std::string line;
@@ -191,7 +191,7 @@ static void addReport(JsonObject &line, const StepMetrics &m) {
       .add("largest_micro_batch", ran.largestMicroBatch)
       .add("padding", ran.padding)
       .add("padding_share", jsonFixed(ran.paddingShare(), 6));
-  // The host that launches functions does not know how long they took.
+  // The host only launches functions and does not know how long they took.
   if (m.launchedAhead)
     line.add("bubble", JsonText::null()).addAll(ran.rankBytesJson());
   else if (!ran.stages.empty())

@@ -112,7 +112,7 @@ std::vector<Input> inputsOf(const TrainOptions &options) {
     std::vector<std::string> files = {"model.safetensors", "config.json",
                                       shardIndexFile};
     const std::string index = joinPath(options.load, shardIndexFile);
-    // Loading says why an index cannot be read.
+    // Loading reports an index that cannot be read.
     if (auto shards = readShardNames(index); shards.isOk())
       files.insert(files.end(), shards->begin(), shards->end());
     for (const std::string &file : files)

@@ -45,7 +45,7 @@ Status checkPlansBehind(const std::string &folder, int64_t steps) {
       continue;
     first = count++ == 0 ? step : std::min(first, step);
   }
-  // A missing folder has none; the writer reports other errors.
+  // A missing folder holds no plans; the writer reports other errors.
   if (count == 0)
     return Status::ok();
   return Status::invalidArgument(formatText(

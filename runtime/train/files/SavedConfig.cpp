@@ -135,7 +135,7 @@ void setRotation(JsonValue &config, const JsonValue &defaults) {
   dropMember(parameters, "type");
   setMember(parameters, "rope_type", named);
   setMember(parameters, "rope_theta", theta);
-  // Version 4 warns of a factor that is an integer.
+  // Version 4 warns if a factor is an integer, so write real numbers.
   for (const char *key : {"factor", "low_freq_factor", "high_freq_factor"})
     if (auto at =
             std::find(parameters.keys.begin(), parameters.keys.end(), key);
@@ -159,7 +159,7 @@ std::string savedConfig(const std::string &config, const std::string &defaults,
   if (!parsed.isOk() || !parsed->isObject())
     return config; // the model has no config
   JsonValue type = stringOf(stored == DType::F64 ? "float64" : "float32");
-  if (parsed->find("dtype")) // what newer versions call it
+  if (parsed->find("dtype")) // its name since version 5
     setMember(*parsed, "dtype", type);
   setMember(*parsed, "torch_dtype", type);
   const StatusOr<JsonValue> assumed = parseJson(defaults);

@@ -47,7 +47,7 @@ Status setReal(const Flag &flag, const std::string &value,
                TrainOptions &options) {
   double parsed = 0;
   const char *const end = value.data() + value.size();
-  // Accepts decimal digits alone, not 0x10.
+  // Accept only decimal digits, so no 0x10.
   const auto [last, error] = std::from_chars(value.data(), end, parsed);
   if (error != std::errc() || last != end || !std::isfinite(parsed) ||
       parsed < flag.low || parsed > flag.high)
@@ -70,7 +70,7 @@ Status setText(const Flag &flag, const std::string &value,
 
 Status setFlag(const Flag &flag, const std::string &value,
                TrainOptions &options) {
-  // A list given again after a stored one replaces it.
+  // A list that is given replaces a stored one.
   if (flag.list && !options.given.count(flag.name))
     (options.*flag.list).clear();
   options.given.insert(flag.name);
@@ -398,7 +398,7 @@ int64_t shardBytesOf(const TrainOptions &options) {
   if (options.maxShardSize == "0")
     return 0;
   StatusOr<int64_t> bytes = parseBytes(options.maxShardSize);
-  return bytes.isOk() ? *bytes : 0; // resolveOptions has refused others
+  return bytes.isOk() ? *bytes : 0; // resolveOptions has refused invalid sizes
 }
 
 int64_t scheduleLength(const TrainOptions &options) {
@@ -410,7 +410,7 @@ std::vector<std::string> runArguments(const TrainOptions &options) {
   for (const Flag &flag : flags()) {
     if (flag.stored == Stored::No)
       continue;
-    // 0 and -1 stand for "not given", which the flags themselves refuse.
+    // 0 and -1 mean "not given", and the flags themselves refuse these values.
     if (flag.integer && static_cast<double>(options.*flag.integer) < flag.low)
       continue;
     if (flag.real && options.*flag.real < flag.low)
@@ -449,8 +449,8 @@ commonFlags(const TrainOptions &options) {
   for (const Flag &flag : flags()) {
     std::string name = flag.name;
     bool isPath = flag.isPath || flag.list;
-    // A strategy has names; what it means is compared. Every process saves its
-    // part, wherever.
+    // Strategies are compared by their graphs, not by their names. Every
+    // process may save its part in a folder of its own.
     if (flag.stored == Stored::No || name == "threads" || name == "strategy" ||
         name == "strategies" || (isPath && name != "save"))
       continue;

@@ -87,7 +87,7 @@ struct SetField {
 /// alone.
 Flag planning(const char *section, Word name, Stored stored,
               const char *more = "") {
-  static std::deque<std::string> texts; // keeps the help of all
+  static std::deque<std::string> texts; // owns all help texts
   const PlanningWord &word = wordOf(name);
   texts.push_back(describeWord(name, more));
   Flag flag{section, word.name, word.unit, texts.back().c_str(), stored};

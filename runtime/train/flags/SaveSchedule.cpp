@@ -45,7 +45,7 @@ bool SaveSchedule::isDue(int64_t steps, Clock::time_point now) const {
 
 int64_t SaveSchedule::mostSaves(int64_t steps) const {
   if (time_.count() > 0)
-    return steps; // one may take as long
+    return steps; // each step may take as long as `time_`
   return steps_ > 0 ? steps / steps_ + 1 : 1;
 }
 

@@ -68,7 +68,8 @@ StatusOr<Evaluation> evaluate(Session &session, const SampleIndexPointer &data,
                               int64_t tokenLimit, int64_t done) {
   auto begin = std::chrono::steady_clock::now();
   BatchOptions options = session.batchOptions();
-  // A part stands for the whole if it comes from everywhere.
+  // A sample of the data is representative only if it is drawn from all of
+  // them.
   options.shuffle =
       data->statistics().tokens > tokenLimit ? Shuffle::Samples : Shuffle::None;
   options.epochs = 1;
@@ -87,7 +88,7 @@ StatusOr<Evaluation> evaluate(Session &session, const SampleIndexPointer &data,
     StepResult step;
     DYNA_RETURN_IF_ERROR(evaluateBatch(session, *batch, done, step));
     if (step.isDropped)
-      continue; // to the signal that did it
+      continue; // agreeToGoOn then finds the signal that dropped it
     lossSum += step.lossSum;
     result.tokens += batch->tokens;
     result.targets += batch->targets;

@@ -117,7 +117,7 @@ Status mergeResumed(const std::vector<std::string> &arguments,
   TrainOptions merged = saved;
   merged.given.clear();
   DYNA_RETURN_IF_ERROR(parseCommandLine(arguments, merged));
-  // One takes the place of the other.
+  // --strategy and --ranges replace each other.
   if (merged.isGiven("strategy") && !merged.isGiven("ranges")) {
     merged.ranges.clear();
     if (!merged.isGiven("merge-ranges"))
@@ -135,7 +135,7 @@ Status mergeResumed(const std::vector<std::string> &arguments,
             saved.strategies,
             merged.isGiven("strategy") || merged.isGiven("ranges")));
   }
-  // Saved entries that are done are no longer in the list.
+  // Saved entries that were carried out are no longer in the list.
   DYNA_ASSIGN_OR_RETURN(const auto repacks, parseRepacks(merged.repack));
   DYNA_RETURN_IF_ERROR(checkRepackSteps(repacks, state.step));
   if (!merged.isGiven("save"))
@@ -194,8 +194,7 @@ void sayDone(const ResumedRun &run, const TrainOptions &options,
                    run.checkpoint.path, run.state.step, options.steps,
                    evaluates ? "only the evaluation behind them is left"
                              : "nothing is left to do"));
-  // Removes remains of an interrupted save. A folder that is in use is not
-  // touched.
+  // Remove the remains of an interrupted save, but touch no folder in use.
   if (!options.save.empty() && isDirectory(options.save))
     (void)CheckpointStore::open(options.save, run.state.step, options.keep);
 }
@@ -224,7 +223,7 @@ Status train(const dyna_program &program, const Model &model,
   stoppedBy = trainer.summary().stoppedBy;
   if (session.writesFiles())
     print(summaryText(session, trainer.summary()));
-  // Launchers end a job at the first exit code that is not 0.
+  // Launchers end a job at the first exit code that is not 0, so print before.
   flushOutput();
   return trainer.endFiles();
 }
@@ -380,7 +379,7 @@ Status resumeRun(const dyna_program &program, Model &model,
                           options.prune, run.state.step, run.state.pruned));
   DYNA_RETURN_IF_ERROR(setMasks(model, options));
   DYNA_RETURN_IF_ERROR(checkOutputPaths(options));
-  // Other processes may have found another checkpoint and wait for this one.
+  // With several processes, others may have found another checkpoint and wait.
   if (isDone(run, options) && launchedProcesses() == 1 &&
       !lacksEvaluation(run, options)) {
     sayDone(run, options, false);
@@ -447,7 +446,7 @@ static int runGuarded(const dyna_program &program, int argc,
           ? startRun(program, *model, options, stoppedBy)
           : resumeRun(program, *model, arguments, options, stoppedBy),
       name.c_str());
-  // As shells say it of a program that a signal ended.
+  // A program that a signal ended has this exit code in shells, too.
   return code == 0 && stoppedBy ? 128 + stoppedBy : code;
 }
 

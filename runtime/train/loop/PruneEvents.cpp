@@ -138,7 +138,7 @@ std::string PruneEvents::describeEvent() const {
 std::string PruneEvents::describeEnd() const {
   if (pruned_.weights == 0)
     return "no event yet";
-  // The run was resumed behind events.
+  // All events were before the run was resumed.
   if (events_ == 0)
     return formatText(
         "%.2f %% of %s weights are zero; no event since it resumed",

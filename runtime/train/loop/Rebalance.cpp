@@ -125,7 +125,7 @@ StatusOr<std::vector<double>> Rebalance::measureWaits() {
     const int64_t bytes = graph.rankView(from).messageBytes(edge, load);
     DYNA_ASSIGN_OR_RETURN(const double seconds,
                           session_.ranks->timeMessage(from, to, bytes, 2));
-    // Values go one way, and their gradients the other way.
+    // Values go from producer to consumer, and gradients back.
     waits[consumer] += seconds;
     waits[producer] += seconds;
   }
@@ -139,11 +139,12 @@ MovePrice Rebalance::priceNow() const {
   MovePrice price;
   price.secondsPerByte = secondsPerByte_;
   price.planSeconds = graphSeconds_;
-  // The first step behind a move waits for its plan.
+  // The first step after a move cannot be planned ahead, so it waits for its
+  // plan.
   for (const StepLoad &step : steps_)
     price.lostOverlapSeconds +=
         step.planSeconds / static_cast<double>(steps_.size());
-  int64_t stays = 0; // copied to the other end of the arena
+  int64_t stays = 0; // bytes that are copied to the other end of the arena
   const ExecutableGraph &graph = *session_.home().graph;
   for (int rank = 0; rank < graph.ranks(); ++rank)
     stays = std::max(stays, session_.graphs->homeBytes(rank, true));
@@ -200,7 +201,7 @@ StatusOr<MoveDecision> Rebalance::decide(const MoveProblem &problem,
   balance.cut = problem.cut;
   balance.memory = problem.memory;
   auto balanced = balanceLayers(flag_->policy, balance);
-  // Without room for an even cut, layers stay.
+  // If an even cut does not fit the memory, layers stay.
   if (balanced.status().code() == StatusCode::ResourceExhausted)
     return decider_.decide(problem, problem.cut);
   DYNA_RETURN_IF_ERROR(balanced.status());

@@ -127,7 +127,7 @@ std::string summaryText(const Session &session, const TrainSummary &summary) {
          formatText("%s (%s tokens in %s)", groupDigits(summary.steps),
                     groupDigits(summary.tokens),
                     Progress::formatDuration(summary.seconds)));
-  if (!summary.lastLosses.empty()) // a step that is skipped has none
+  if (!summary.lastLosses.empty()) // a skipped step has no losses
     addRow(text, "training loss", describeLosses(summary));
   const auto &before = summary.heldOutBefore, &after = summary.heldOutAfter;
   if (before && after) {

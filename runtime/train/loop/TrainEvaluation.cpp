@@ -47,11 +47,11 @@ Status Trainer::evaluateHeldOut(std::optional<Evaluation> &result,
   result = evaluation;
   const int64_t step = summary_.firstStep + summary_.steps;
   writeCurvePoint(step, evaluation);
-  // A run that goes on writes what it would have written without the pause.
+  // A resumed run writes the same lines as a run without the pause.
   const bool goesOn = resumed_ && summary_.steps == 0 &&
                       metrics_.hasAnyHeldOut() &&
                       summary_.firstStep < options_.steps;
-  // The last loss of a run is the first one of its continuation: it is written
+  // The last loss of a run is the first loss of its continuation, so write it
   // once.
   if (goesOn || !metrics_.startHeldOut(step))
     return Status::ok();
@@ -74,8 +74,7 @@ void Trainer::writeCurvePoint(int64_t step, const Evaluation &evaluation) {
 }
 
 Status Trainer::evaluateOnTheWay(int64_t step) {
-  // Evaluations at start and end are made elsewhere, around the first and last
-  // save.
+  // Other functions evaluate before the first step and after the last one.
   if (!session_.heldOut || !isCurveDue(step) || step >= options_.steps)
     return Status::ok();
   DYNA_RETURN_IF_ERROR(finishSteps());

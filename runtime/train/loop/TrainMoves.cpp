@@ -122,7 +122,7 @@ Status Trainer::replaceIfWanted(int64_t step) {
     return Status::ok();
   const auto begin = Clock::now();
   moves_.end(step);
-  // The move and the step behind it are traced, however late they are.
+  // Always trace the move and the step after it, even late in a run.
   tracedUntil_ = std::max(tracedUntil_, step + 1);
   for (auto &trace : session_.traces)
     trace->open();
@@ -139,7 +139,8 @@ Status Trainer::replaceIfWanted(int64_t step) {
                          : planned.status().message()));
     return Status::ok();
   }
-  // Mini-batches that were read and planned ahead are read again, for the next graphs.
+  // Mini-batches that were planned ahead have to be planned again for the next
+  // graphs.
   closePlans();
   DYNA_RETURN_IF_ERROR(replaceGraphs(session_, *planned));
   DYNA_RETURN_IF_ERROR(reader_.seek(cursor_));

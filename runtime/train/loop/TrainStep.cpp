@@ -40,12 +40,13 @@ Status Trainer::launchStep(int64_t step, PlannedStep planned, double waited) {
   const TraceRecorder *trace =
       session_.traces.empty() ? nullptr : session_.traces[0].get();
   launched.traceBegin = trace ? trace->now() : 0;
-  // Once for all: the process of the first rank shows all that is predicted.
+  // The process of the first rank traces the predictions of all ranks.
   launched.isPredicted = trace && !trace->isFull() && session_.hasCosts() &&
                          session_.ranks->firstRank() == 0;
   launched.isAhead = !launched_.empty();
   launched.planned = std::move(planned);
-  // Before it is given: plan and data lie here as long as the ranks need them.
+  // Store it before the launch, because ranks use its plan and data until the
+  // end.
   LaunchedStep &last = launched_.emplace_back(std::move(launched));
   Status status;
   if (stepsAhead() == 0 || !last.planned.update)
@@ -71,7 +72,7 @@ Status Trainer::finishSteps(size_t count) {
 void Trainer::dropSteps() {
   for (; !launched_.empty(); launched_.pop_front()) {
     StepResult unused;
-    // A failure comes again from whatever uses the device next.
+    // The next use of the device reports a failure again.
     (void)session_.ranks->finish(unused);
   }
 }
@@ -80,7 +81,8 @@ Status Trainer::tracePredicted(const LaunchedStep &launched) {
   const PlannedStep &planned = launched.planned;
   if (!launched.isPredicted || !planned.plan->isWhole())
     return Status::ok();
-  // Slices of a track must not overlap where a step was sooner done.
+  // Slices of one track must not overlap, even if a step took less than
+  // predicted.
   const double begin = std::max(launched.traceBegin, predictedEnd_);
   DYNA_ASSIGN_OR_RETURN(predictedEnd_,
                         tracePrediction(session_, *planned.plan, launched.step,
@@ -169,8 +171,8 @@ StepMetrics Trainer::metricsOf(const LaunchedStep &launched,
 }
 
 Status Trainer::takeNonfinite(const StepMetrics &metrics) {
-  // Nothing was updated, in this step or behind it, and what was trained until here
-  // can be saved.
+  // Neither this step nor a later one was updated, so the trained state can be
+  // saved.
   if (skipped_ >= options_.skipNonfinite) {
     dropSteps();
     return saveAndFail(Status::invalidArgument(formatText(
@@ -205,7 +207,8 @@ Status Trainer::finishStep() {
     dropSteps();
     return Status::ok();
   }
-  // The device has begun with it when it had done the step before.
+  // If the step before ended later than this launch, the device began this step
+  // then.
   const bool follows = finished_ > launched.begin;
   const Clock::time_point begin = follows ? finished_ : launched.begin;
   finished_ = Clock::now();

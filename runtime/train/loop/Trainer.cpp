@@ -67,7 +67,7 @@ Status Trainer::proveRoom() {
   if (options_.removeFirst)
     store_->removeFirst(bytes);
   const int64_t left = options_.steps - summary_.firstStep;
-  // With --remove-first the next one may take the room of the oldest.
+  // With --remove-first the next checkpoint may use the room of the oldest.
   const int64_t more = options_.removeFirst ? 0 : 1;
   int64_t count =
       std::max<int64_t>(options_.keep + more - store_->countOwn(), more);
@@ -112,8 +112,9 @@ Trainer::Trainer(Session &session, const Checkpoint *loaded,
 }
 
 Status Trainer::run() {
-  // A wrong checkpoint must not cost the files of an earlier run, and a wrong
-  // path not the time to make parameters.
+  // Load first, so that a wrong checkpoint does not replace files of an earlier
+  // run. Otherwise open files first, so that a wrong path does not cost much
+  // time.
   bool loads = resumed_ || loaded_;
   if (loads)
     DYNA_RETURN_IF_ERROR(setParameters());
@@ -123,7 +124,7 @@ Status Trainer::run() {
   if (session_.writesFiles())
     describeStart();
   catchStopSignals();
-  // A run that has all its steps lacks the evaluation behind them.
+  // A finished run that is resumed only evaluates at its end.
   if (summary_.firstStep < options_.steps)
     DYNA_RETURN_IF_ERROR(evaluateHeldOut(summary_.heldOutBefore, "start"));
   DYNA_RETURN_IF_ERROR(runSteps());
@@ -262,7 +263,7 @@ void TrainSummary::addPadding(const PlannedStep &step, bool mayPad,
     for (const plan::MicroBatch &microBatch : phase.plan.microBatches)
       for (const plan::Segment &segment : microBatch.segments)
         taken += segment.length;
-  // Plans from files are used as they are, whether they pad or not.
+  // Plans from files are used as they are, with or without padding.
   const std::vector<int64_t> lengths = step.batch.lengths();
   mayPad |= taken > sum(lengths);
   pads |= mayPad;
@@ -281,8 +282,8 @@ StatusOr<PlannedStep> Trainer::readStep(int64_t step) {
   DYNA_ASSIGN_OR_RETURN(planned.batch, session_.readBatch(reader_));
   planned.step = step;
   planned.cursor = reader_.cursor();
-  // The update clears the gradients: to look at those of the first step it is
-  // run apart.
+  // An update clears the gradients. To print those of the first step, run its
+  // update apart.
   planned.update = options_.gradNorms.empty() || step > summary_.firstStep;
   return planned;
 }
@@ -312,8 +313,8 @@ Status Trainer::saveIfDue(int64_t step, const Agreed &agreed) {
   if (!canSave || !(agreed.isSaveDue || agreed.isSaveAsked))
     return Status::ok();
   DYNA_RETURN_IF_ERROR(saveOnTheWay(step, agreed.isSaveAsked));
-  // Signals that arrived during the save, or arrived at other processes of the
-  // job, are answered by it.
+  // This save also answers signals that arrived meanwhile, here or at other
+  // processes.
   saveSignals_ = saveSignals();
   return Status::ok();
 }
@@ -349,8 +350,8 @@ Status Trainer::runPlannedSteps() {
     DYNA_RETURN_IF_ERROR(replaceIfWanted(step));
     if (summary_.hasDroppedStep)
       break;
-    // The device goes on if the next plan comes before it is done; a step is not
-    // told much later because that one is late.
+    // If the next plan is late, finish the steps in flight first, so that their
+    // results are not reported late, too.
     if (!launched_.empty() && !plans_->isReady(kPlanPatience))
       DYNA_RETURN_IF_ERROR(finishSteps());
     const auto begin = Clock::now();
@@ -379,8 +380,7 @@ Status Trainer::runPlannedSteps() {
     if (summary_.hasDroppedStep)
       break;
     DYNA_RETURN_IF_ERROR(timeAlgorithms(step + 1 - summary_.firstStep));
-    // The trace has all that was launched, although the device may not have
-    // executed it yet.
+    // The trace has everything that was launched, executed or not.
     if (step + 1 >= tracedUntil_)
       for (auto &trace : session_.traces)
         trace->close();
@@ -391,7 +391,7 @@ Status Trainer::runPlannedSteps() {
   }
   DYNA_RETURN_IF_ERROR(finishSteps());
   if (summary_.hasDroppedStep) {
-    // By the signal of some process.
+    // The signal may have reached another process.
     DYNA_ASSIGN_OR_RETURN(summary_.stoppedBy, agreeOnStop(*session_.ranks));
     if (summary_.stoppedBy == 0)
       return Status::internal("a step was dropped without a signal");
@@ -416,7 +416,7 @@ Status Trainer::pruneIfDue(int64_t step) {
 Status Trainer::timeAlgorithms(int64_t done) {
   if (options_.algorithms.empty() || (done & (done - 1)) != 0)
     return Status::ok();
-  // It waits, and its work would come between those of the steps.
+  // Timing waits for the device and would run between the work of steps.
   DYNA_RETURN_IF_ERROR(finishSteps());
   for (Device *device : session_.devices) {
     const auto deadline = std::chrono::steady_clock::now() +
@@ -543,7 +543,7 @@ Status Trainer::finish() {
   if (summary_.steps > 0)
     DYNA_RETURN_IF_ERROR(saveAtTheEnd(summary_.firstStep + summary_.steps));
   progress_.finish();
-  // Training is done, so its result is shown before an error of these files.
+  // Training is done, so show its result before an error of these files.
   auto remember = [&](const Status &written) {
     if (notWritten_.isOk())
       notWritten_ = written;

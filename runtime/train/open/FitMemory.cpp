@@ -24,7 +24,8 @@ namespace {
 int64_t startedThreads(const TrainOptions &options, int64_t ranks,
                        int threads) {
   int64_t team = threads > 0 ? threads : availableCores();
-  // A run that shares plans has a thread that repeats its mark (RunBeacon.h).
+  // A run that shares plans has one more thread, which repeats its mark
+  // (RunBeacon.h).
   return ranks * team - 1 + std::min(options.planAhead, options.planThreads) +
          (options.store.empty() ? 0 : 1);
 }
@@ -60,8 +61,8 @@ StatusOr<int64_t> freeBytes(const Session &session) {
 /// Returns the need of host memory beside the arenas of ranks. It is an upper
 /// estimate before the data are open.
 MemoryNeed needBesideArenas(const Session &session) {
-  // Hardly any data have a shorter mean. With one token a sample, large steps
-  // would have no room, and samples would be shortened without need.
+  // Data hardly ever have a shorter mean. Counting one token for each sample
+  // would leave no room for large steps, and shorten samples without need.
   constexpr double shortSamples = 8;
   const TrainOptions &options = session.options;
   MemoryNeed need;
@@ -105,7 +106,7 @@ constexpr int64_t kNotLimited = std::numeric_limits<int64_t>::max();
 /// Returns the bytes for the arenas of this process, beside `need`.
 StatusOr<int64_t> roomForRanks(const Session &session, const MemoryNeed &need,
                                const std::vector<int> &local) {
-  if (local.empty()) // what others have, who run the plans, nobody here knows
+  if (local.empty()) // other processes run the plans, in unknown memory
     return kNotLimited;
   DYNA_ASSIGN_OR_RETURN(int64_t room, freeBytes(session));
   if (room < 0)
@@ -125,7 +126,7 @@ StatusOr<int64_t> chooseRankBytes(const TrainOptions &options, int64_t room,
     return -1;
   int64_t share =
       most <= room ? kNotLimited : room / static_cast<int64_t>(localRanks);
-  // All processes make the same plans, for all ranks.
+  // All processes must make the same plans, for all ranks.
   if (processes) {
     DYNA_ASSIGN_OR_RETURN(share, agreeOnLeast(*processes, share));
   }
@@ -142,7 +143,7 @@ StatusOr<StepRegions> fitRegions(const SizeRegions &size,
                                  const std::vector<int> &local, int64_t room,
                                  int64_t rankBytes) {
   DYNA_ASSIGN_OR_RETURN(StepRegions regions, size(rankBytes));
-  // A single rank cannot share with another one.
+  // With a single rank here there is no other rank whose share could shrink.
   if (local.size() < 2 || sumOf(local, regions.bytes) <= room)
     return regions;
   DYNA_ASSIGN_OR_RETURN(StepRegions best, size(0));
@@ -191,7 +192,7 @@ Status checkRegions(const Session &session, MemoryNeed need, int64_t held,
     need.dynamic = regions;
   }
   DYNA_RETURN_IF_ERROR(checkMemoryNeed(need, options, availableMemory()));
-  // The tables of the data have been taken.
+  // The tables of the data are allocated already.
   need.data = 0;
   return checkAddressNeed(need, moreThreads, addressesOfThread(),
                           availableAddresses());
@@ -222,7 +223,7 @@ std::vector<int64_t> dynamicBytes(const Session &session,
 
 Status limitSamples(Session &session, bool training, bool runsHere) {
   const TrainOptions &options = session.options;
-  // Of several graphs, uses the one with the longest samples.
+  // With several graphs, use the one with the longest samples.
   const StepGraphs &graphs = *session.graphs;
   const PlannedGraph &graph = graphs.ofLongest();
   const PlanOptions plan = graphs.optionsOf(graph);
@@ -244,16 +245,15 @@ Status limitSamples(Session &session, bool training, bool runsHere) {
     int64_t held = 0;
     for (int rank = 0; rank < graph.graph->ranks(); ++rank)
       held = std::max(held, graphs.heldBytes(rank, training));
-    // The other half of what is left is for tables of data and for more
-    // micro-batches.
+    // Leave half of the rest for tables of data and for more micro-batches.
     room /= launchedProcesses() > 1 ? 1 : graph.graph->ranks();
     rankBytes = room - std::max<int64_t>(room - held, 0) / 2;
   }
   DYNA_ASSIGN_OR_RETURN(int64_t longest,
                         longestSampleOf(graphs, graph, training, rankBytes));
   if (longest < most && !isSaid) {
-    // Free memory differs a little between processes and runs, so the length is
-    // rounded.
+    // Free memory differs a little between processes and runs, so round the
+    // length.
     int64_t rounded = plan.maxTokensPerMicroBatch;
     while (2 * rounded <= longest)
       rounded *= 2;
@@ -315,7 +315,7 @@ StatusOr<StepRegions> chooseRegions(Session &session,
   const int64_t bytes = sumOf(local, dynamicBytes(session, regions, training));
   if (isSaid && held + bytes > room) {
     DYNA_ASSIGN_OR_RETURN(const StepRegions least, atLeast(0));
-    // Where sizes of micro-batches are open, less memory makes them smaller.
+    // If sizes of micro-batches may be chosen, less memory makes them smaller.
     need.isLowered =
         held + (session.home().isSizeOpen ? 0 : sumOf(local, least.bytes)) <
         room;

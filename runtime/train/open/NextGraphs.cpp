@@ -27,7 +27,7 @@ TrainOptions optionsOf(const TrainOptions &now, const NextStrategy &next) {
   TrainOptions options = now;
   options.strategy = next.strategy;
   options.ranges = next.ranges;
-  options.ranks = 0; // those of the strategy
+  options.ranks = 0; // the strategy gives the number
   if (next.ranges.empty()) {
     options.mergeRanges = "auto";
     options.given.erase("merge-ranges");

@@ -65,7 +65,9 @@ int64_t dataBytes(const TrainOptions &options, const DatasetPointer &data,
   int64_t bytes = data->heldBytes() + SampleIndex::heldBytes(data->size());
   if (heldOut)
     bytes += SampleIndex::heldBytes(heldOut->size());
-  if (heldOut && !options.heldOut.empty()) // else a part of the same files
+  if (heldOut &&
+      !options.heldOut
+           .empty()) // otherwise held-out data are a part of the same files
     bytes += heldOut->heldBytes();
   return bytes;
 }
@@ -99,7 +101,7 @@ Status openData(const Model &model, Session &session) {
                           SampleIndex::create(*documents, samples));
     *index = made;
   }
-  // Memory is kept for the samples that there are.
+  // Arenas need only hold the longest sample that exists.
   int64_t longest = 0;
   for (const SampleIndexPointer &index : {session.data, session.heldOut})
     if (index)
@@ -338,10 +340,11 @@ Status makeRanks(Session &session, std::vector<RankResources> &ranks,
   executor.patience = std::chrono::seconds(options.timeout);
   executor.timesCoreWaits = session.hasCosts();
   executor.mayHaveFewer = session.mostRanks > 0;
-  // A host whose device runs late knows when it gave work, and not when that was done.
+  // A host whose device runs late knows when it launched work, not when that
+  // ended.
   executor.sharesLayerTimes =
       session.worldRanks() > 1 && !session.device().runsLate();
-  // A step that is dropped would be timed as any other.
+  // A profile would time a dropped step like any other, so it drops none.
   executor.stops = options.profile.empty() ? isStopped : nullptr;
   DYNA_ASSIGN_OR_RETURN(auto team,
                         RankTeam::create(graphUses(*session.graphs, training),
@@ -363,7 +366,7 @@ Status makeTeam(Session &session, std::vector<RankResources> &ranks,
   std::vector<int> local;
   for (const RankResources &rank : ranks)
     local.push_back(rank.rank);
-  // With one rank here, the others are in other processes.
+  // If this process has one rank, the other ranks are in other processes.
   std::unique_ptr<HostExchange> processes;
   if (Transport *wires = ranks.front().hostWires(); wires && local.size() == 1)
     processes = std::make_unique<HostExchange>(*wires);
@@ -380,7 +383,7 @@ Status makeTeam(Session &session, std::vector<RankResources> &ranks,
   DYNA_ASSIGN_OR_RETURN(auto regions, chooseRegions(session, local, threads,
                                                     training, processes.get()));
   openPlanner(session, regions);
-  processes.reset(); // before its wires, which the team has now
+  processes.reset(); // before its transport, which the team owns now
   const std::vector<int64_t> dynamic = dynamicBytes(session, regions, training);
   for (size_t rank = 0; rank < dynamic.size(); ++rank) {
     const int64_t held = heldAtHome(session, static_cast<int>(rank), training);
@@ -412,7 +415,7 @@ Status openSession(const dyna_program &program, const Model &model,
   DYNA_RETURN_IF_ERROR(findRanges(session));
   DYNA_RETURN_IF_ERROR(chooseGraphs(session, training));
   DYNA_RETURN_IF_ERROR(checkRanks(session));
-  // From here on this device is asked how much memory is free.
+  // Open the device now, because the steps below ask for its free memory.
   if (dyna_device_kind.hasOwnMemory) {
     DYNA_ASSIGN_OR_RETURN(
         session.opened,
@@ -429,7 +432,7 @@ Status openSession(const dyna_program &program, const Model &model,
   if (Status status =
           guarded([&] { return makeTeam(session, ranks, training, start); });
       !status.isOk()) {
-    // Other processes wait for this one; the team takes care of its own ranks.
+    // Other processes wait for this one. The team aborts its own ranks.
     for (RankResources &rank : ranks)
       rank.abort(status);
     return status;

@@ -52,7 +52,7 @@ StatusOr<SizedGraphs> fitGraphs(const Session &session,
     if (fits(session, sized))
       return sized;
   }
-  // A page more than the tensors have may be lost at each end.
+  // Rounding to pages may lose a page at each end.
   const int64_t arena =
       *std::min_element(session.arenas.begin(), session.arenas.end());
   const int64_t rankBytes = std::max<int64_t>(regionBytesBeside(arena, 1), 0);
@@ -147,7 +147,8 @@ Status replaceGraphs(Session &session, PlannedReplacement &next) {
   const auto begin = std::chrono::steady_clock::now();
   DYNA_RETURN_IF_ERROR(session.ranks->replace(next.forRanks(session)));
   next.cost.carrySeconds = secondsSince(begin);
-  // No rank knows the graphs before any more. Their planner goes before them.
+  // No rank refers to the old graphs any more. Replace their planner first,
+  // which still does.
   session.planner = std::move(next.planner);
   session.graphs = std::move(next.graphs);
   session.options = next.options;

@@ -56,11 +56,10 @@ StatusOr<FoundRanges> searchRanges(const Model &model,
   StrategySpace space;
   space.ranks = ranks;
   space.tokensPerStep = options.tokensPerBatch;
-  space.plays = !options.evaluate; // which has other steps
+  space.plays = !options.evaluate; // evaluations have other steps
   if (!options.noProgress)
     space.tell = [](const std::string &next) { sayLine("search: " + next); };
-  // Samples that do not fit then are truncated with a note, as under one
-  // strategy.
+  // Samples that do not fit are truncated with a note, as under one strategy.
   space.shortens = true;
   space.request.pipeline = options.pipeline;
   space.request.microBatches = options.microBatches;
@@ -103,7 +102,7 @@ StatusOr<FoundRanges> searchRanges(const Model &model,
         found.best.seconds(), found.best.switches, found.bestSingle.seconds(),
         describeStrategy(candidates.strategy(found.bestSingle.home))));
   if (std::string played = chosen.playedText(); !played.empty()) {
-    played.pop_back(); // the end of the line
+    played.pop_back(); // removes the end of the line
     result.notes.push_back(std::move(played));
   }
   return result;

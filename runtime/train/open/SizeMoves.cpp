@@ -37,7 +37,7 @@ public:
       : limit_(limit), bytes_(ranks, std::max<int64_t>(limit, 0)) {}
 
   void add(const SizedGraphs &sized) {
-    // Where memory is limited, all arenas are as large as they may be.
+    // Under a limit of memory, all arenas are as large as the limit.
     for (size_t rank = 0; rank < sized.regions.bytes.size() && limit_ < 0;
          ++rank)
       bytes_[rank] = std::max(
@@ -184,11 +184,11 @@ static Status reserveForCuts(Session &session,
         "--rebalance moves layers between stages, but strategy '%s' has one "
         "stage: give a strategy with pp=2 or more",
         session.home().graph->name()));
-  if (limit >= 0) // arenas are as large as they may be
+  if (limit >= 0) // arenas are already as large as the limit
     return Status::ok();
   const auto ranks = static_cast<size_t>(session.worldRanks());
   const int64_t left = availableAddresses();
-  // The other half is for what the process takes later.
+  // Leave the other half for later allocations of the process.
   const int64_t most =
       left < 0
           ? std::numeric_limits<int64_t>::max()

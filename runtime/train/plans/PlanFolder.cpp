@@ -46,7 +46,7 @@ struct Amount {
 
 void Amount::add(const plan::Phase &phase,
                  const std::vector<int64_t> &lengths) {
-  // Nothing is verified yet: any number may be there.
+  // The plan is not verified yet, so numbers may be out of range.
   auto at = [](const std::vector<int64_t> &list, int64_t place) {
     return place >= 0 && place < static_cast<int64_t>(list.size()) ? list[place]
                                                                    : -1;
@@ -103,7 +103,8 @@ private:
     }
     DYNA_RETURN_IF_ERROR(checkAmount(got, step));
     DYNA_RETURN_IF_ERROR(take(std::move(steps), step));
-    // Last: plans of other runs mostly differ in more than this.
+    // Check this last, because plans of other runs mostly differ in more than
+    // this.
     if (isUpdating == step.update)
       return Status::ok();
     return Status::invalidArgument(
@@ -119,10 +120,10 @@ private:
   /// token attends to padding.
   static Status checkAmount(const Amount &got, const PlannedStep &step) {
     auto samples = static_cast<int64_t>(step.batch.samples.size());
-    int64_t tokens = 0; // of --pad's, too
+    int64_t tokens = 0; // padding of --pad included
     for (int64_t length : step.batch.lengths())
       tokens += length;
-    // The verifier rejects plans that have one sample twice and lack another.
+    // The verifier later rejects plans that repeat one sample and lack another.
     if ((got.samples == samples || got.segments == samples) &&
         (got.tokens == tokens || (got.tokens > tokens && got.holdsSamples)))
       return Status::ok();

@@ -90,7 +90,7 @@ std::string planPrefix(const Session &session) {
   for (const PlannedGraph &graph : session.graphs->graphs())
     facts += graph.graph->name() + "\n";
   facts += session.costsMark() + "\n";
-  // Nobody takes what was planned for the graphs before.
+  // The version keeps ranks from using plans for the graphs before.
   if (session.version > 0)
     facts += formatText("version %d\n", session.version);
   for (const auto &[name, value] : commonFlags(session.options))

@@ -115,7 +115,7 @@ private:
       DYNA_ASSIGN_OR_RETURN(bool isOurs, claim(runPrefix(prefix_, mark->run)));
       if (!isOurs)
         continue;
-      // Others that still wait say so again.
+      // Planners that still wait register again.
       DYNA_RETURN_IF_ERROR(store_.remove(plannersKey(prefix_)));
       run_ = mark->run;
       slot_ = slot;
@@ -172,7 +172,8 @@ private:
   /// Leaves the run after its end. Returns false: there is nothing more to
   /// plan.
   StatusOr<bool> leave() {
-    // They may have been put once more since the executors removed them.
+    // Planners may have registered again after the executors removed the
+    // entries.
     DYNA_RETURN_IF_ERROR(store_.remove(plannersKey(runKey())));
     DYNA_RETURN_IF_ERROR(store_.remove(plannerKey(runKey(), number_.index)));
     return false;
@@ -247,13 +248,13 @@ StatusOr<PlanServiceResult> servePlans(const Session &session, Store &store,
     if (step.step % number.count != number.index)
       return Status::ok();
     DYNA_RETURN_IF_ERROR(maker->plan(step));
-    // Under the key of another run, which came meanwhile, it is as good.
+    // If a new run came meanwhile, the plan is as good under its key.
     DYNA_RETURN_IF_ERROR(putPlan(store, follower.runKey(), step));
     ++plans;
     return Status::ok();
   };
-  // The executors' mark bounds how far this gets; the queue only has a place for
-  // each thread.
+  // The executors' mark limits how far this plans ahead. The queue only needs a
+  // slot for each thread.
   PlanAhead::Options options;
   options.threads = session.options.planThreads;
   options.ahead = options.threads;

@@ -49,7 +49,7 @@ public:
 
   Status plan(PlannedStep &step) override {
     Status status = fetch(step);
-    // A store that does not answer would only be waited for once more.
+    // If the store does not answer, another call would only wait once more.
     isBroken_ = isBroken_ || status.code() == StatusCode::InvalidArgument;
     return status;
   }

@@ -60,7 +60,8 @@ StatusOr<std::vector<uint64_t>> findHosts(RankTeam &ranks) {
   const auto count = static_cast<size_t>(ranks.graph().ranks());
   if (ranks.localRanks() == count)
     return std::vector<uint64_t>(count, 0);
-  // Numbers are summed: each rank has two places of its own, of whole numbers.
+  // The exchange adds numbers, so each rank writes its hash to two places of
+  // its own, as halves that doubles hold exactly.
   const uint64_t own = hashOfHost();
   std::vector<double> halves(2 * count);
   const auto place = 2 * static_cast<size_t>(ranks.firstRank());

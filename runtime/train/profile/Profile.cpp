@@ -120,7 +120,8 @@ MiniBatch Profiler::makeBatch(const ProfileShape &shape) const {
       Sample sample;
       sample.id = static_cast<int64_t>(batch.samples.size());
       for (int64_t i = 0; i < length; ++i) {
-        // Neighbours in tables would be too kind to caches.
+        // Draw ids at random: ids in order would read neighbouring rows, which
+        // caches favour.
         uint64_t draw = dyna_mix64(batch.tokens + i);
         auto token = static_cast<int32_t>(draw % vocabulary);
         sample.tokens.push_back(token);
@@ -215,7 +216,7 @@ Status Profiler::runStep(const VerifiedStep &step, const MiniBatch &batch,
   const double begin = elapsed();
   DYNA_RETURN_IF_ERROR(ranks_.run(step, batch, scalars_, result));
   const double took = elapsed() - begin;
-  // Time of the longest rank inside of its instructions; the rest of the step
+  // Take the rank with the longest time in instructions; the rest of the step
   // is around them.
   double inside = 0;
   for (const auto &trace : session_.traces)
@@ -240,12 +241,12 @@ StatusOr<plan::Plan> Profiler::planShape(const ProfileShape &shape,
   options.recompute = {pass.recompute};
   options.splitBackward = pass.splitBackward;
   options.update = false;
-  // Batching by size alone keeps the micro-batch whole.
+  // Batching by size alone keeps the micro-batch in one piece.
   options.batching = Batching::Tokens;
   options.maxTokensPerMicroBatch = shape.tokens();
   options.longestSample = 0;
   options.slices.lengths = shape.slices;
-  // All slices forward, then all backward.
+  // Run all slices forward, then all backward.
   if (!shape.slices.empty())
     options.schedule = Schedule::GPipe;
   return session_.home().planner->training(batch.lengths(), batch.targets,
@@ -255,12 +256,13 @@ StatusOr<plan::Plan> Profiler::planShape(const ProfileShape &shape,
 Status Profiler::runShape(const ProfileShape &shape, Measurements &into) {
   MiniBatch batch = makeBatch(shape);
   for (const Pass &pass : allPasses) {
-    // The first pass suffices for the loss with few targets.
+    // For shapes with few targets only the loss matters, which the first pass
+    // measures.
     if (shape.targetShare < 100 && pass.recompute != plan::RECOMPUTE_NONE)
       continue;
     StatusOr<plan::Plan> plan = planShape(shape, batch, pass);
-    // Random slices may need more memory than those that were tried
-    // (longestSliced).
+    // Random slices may need more memory than the slices that longestSliced
+    // tried.
     if (!shape.slices.empty() &&
         plan.status().code() == StatusCode::ResourceExhausted)
       return Status::ok();
@@ -359,7 +361,8 @@ StatusOr<bool> Profiler::run() {
       const int64_t sliced,
       longestSliced(positions > 0 ? std::min(most, positions) : most));
   addShapes(contextGrid(sliced, 0), shapes);
-  // Code that libraries make for shapes, pages, clocks: not of the first point.
+  // Warm up: libraries generate code for shapes, pages are touched, clocks
+  // rise.
   Measurements warmUp;
   for (const ProfileShape &shape : shapes)
     if (shape.tokens() == std::min(shortestProfiled, most))
@@ -376,13 +379,12 @@ StatusOr<bool> Profiler::run() {
                                                            : profiled_.grid));
     return Status::ok();
   };
-  // All of the grid first, should time not be enough for more.
+  // Measure the whole grid first, in case that time ends.
   DYNA_ASSIGN_OR_RETURN(
       profiled_.passes,
       runProfile(shapes, 0, 1, [&] { return isOver(firstShare); }, run));
-  // Uses no larger shapes than the grid reached: beyond it nothing was
-  // measured. Then both alternate, so that the machine is in the same state for
-  // both.
+  // Do not measure larger shapes than the grid reached. Then alternate between
+  // both kinds of shapes, so that the machine is in the same state for both.
   const bool isWhole = profiled_.passes.passes > 0;
   const int64_t reached =
       isWhole ? most : shapes[profiled_.passes.reached - 1].tokens();
@@ -485,10 +487,10 @@ StatusOr<Model> thinModel(const Model &model, int most) {
 
 Status profile(const dyna_program &program, const Model &model,
                TrainOptions options, int &stoppedBy) {
-  // Options that openSession needs; no sample is read.
+  // Set options that openSession needs; no sample is read.
   options.data = {"synthetic:equal=64:documents=1"};
   options.planAhead = 0;
-  options.splitBackward = true; // the plan that needs most memory
+  options.splitBackward = true; // this plan needs most memory
   options.slices = "auto";      // room for stores of keys, if layers have them
   options.recompute = "none";
   options.inFlight = 1;

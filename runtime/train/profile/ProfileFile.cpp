@@ -32,15 +32,15 @@ cost::Device deviceOf(const Model &thin, const cost::Table &measured,
   const cost::Device host = CostTable::host().device();
   cost::Device device = like;
   device.set_name(name);
-  // Measured rates are already those that are reached.
+  // Measured rates are effective rates already.
   device.clear_flops_reach();
   device.clear_bytes_reach();
-  device.clear_memory_bytes(); // one that is like it may have more or less
+  device.clear_memory_bytes(); // a similar device may have more or less
   plan::ElementType type = thin.manifest().compute_type();
   double known = type == plan::F64    ? device.f64_flops()
                  : type == plan::BF16 ? device.bf16_flops()
                                       : device.f32_flops();
-  // Other types were not measured, so their proportions are kept.
+  // Rates of other types were not measured, so keep their proportions.
   double factor = flopRate > 0 ? flopRate / known : 1;
   device.set_f64_flops(std::max(1.0, device.f64_flops() * factor));
   device.set_f32_flops(std::max(1.0, device.f32_flops() * factor));
@@ -50,8 +50,9 @@ cost::Device deviceOf(const Model &thin, const cost::Table &measured,
     for (const cost::Point &point : entry.points())
       if (point.tokens() > 0)
         launch = std::min(launch, point.seconds());
-  // An update is a sweep over memory, of bytes that the estimate knows. The one
-  // that takes longest has all its parameters: tied ones are updated elsewhere.
+  // An update reads and writes memory, by bytes that the estimate knows. The
+  // longest one has all its parameters, while tied parameters are updated
+  // elsewhere.
   double longest = 0;
   CostModel estimates(thin);
   const auto &kinds = thin.manifest().kinds();
@@ -126,7 +127,7 @@ errorsOf(const CostTable &table, const Measurements &heldOut) {
   std::pair<PredictionErrors, PredictionErrors> errors;
   for (const Measurements::Typical &one : heldOut.typical()) {
     if (one.load.context > 0)
-      continue; // slicesOf
+      continue; // slicesOf handles slices
     auto curve = table.curves().find(one.function);
     if (curve != table.curves().end())
       (one.seconds < shortCall ? errors.second : errors.first)

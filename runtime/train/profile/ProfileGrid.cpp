@@ -66,7 +66,7 @@ std::vector<ProfileShape> profileGrid(int64_t mostTokens, int64_t positions) {
     sizes.push_back(tokens);
   sizes.push_back(mostTokens);
   std::vector<ProfileShape> grid;
-  // A plan may have such slices, and a call has a least time.
+  // Plans may have slices this short, and they show the least time of a call.
   for (int64_t tokens = 1; tokens < std::min(shortestProfiled, mostTokens);
        tokens *= 2)
     grid.push_back(
@@ -103,7 +103,8 @@ std::vector<ProfileShape> randomShapes(int count, int64_t mostTokens,
   for (ProfileShape &shape : shapes) {
     shape.isHeldOut = true;
     int64_t tokens = between(least, mostTokens, nextPart(state));
-    // One kind of sample in a micro-batch, or all kinds: real ones are both.
+    // The limit makes samples of one length or of all lengths, as real data
+    // have both.
     int64_t limit = between(std::min(least, longest), longest, nextPart(state));
     while (tokens > 0) {
       int64_t length = std::min(
@@ -221,7 +222,8 @@ std::vector<Measurements::Typical> Measurements::typical() const {
 
 MachineNoise Measurements::noise() const {
   MachineNoise noise;
-  // Two clocks that are read one after the other never agree entirely.
+  // Both clocks are not read at the same moment, so the difference may be
+  // negative.
   if (wall_ > 0)
     noise.withheld = std::max(0.0, 1 - core_ / wall_);
   else if (isOfDevices_)
@@ -280,7 +282,7 @@ std::vector<size_t> passOrder(size_t shapes, int pass) {
   std::iota(order.begin(), order.end(), size_t(0));
   if (pass == 0 || shapes < 3)
     return order;
-  // About the golden section, with no divisor in common.
+  // Jump by about the golden section, with no common divisor.
   size_t jump = std::max<size_t>(1, shapes * 5 / 8);
   while (std::gcd(jump, shapes) != 1)
     ++jump;

@@ -22,7 +22,7 @@ StatusOr<int64_t> agreeOnLeast(HostExchange &host, int64_t own) {
 Status checkAgreement(HostExchange &host,
                       const std::vector<SharedFact> &facts) {
   const size_t ranks = static_cast<size_t>(host.ranks());
-  // Names are compared first, so that all ranks have equally many values.
+  // Compare names first, so that all ranks have the same number of values.
   std::string names;
   std::vector<uint64_t> own;
   for (const SharedFact &fact : facts) {

@@ -189,7 +189,8 @@ Status writeMoment(RankTeam &ranks, ParameterPart part,
 
 } // namespace
 
-// Names of files may be any bytes, for which JSON has no string: {"hex": "2d2d..."}.
+// A file name may have any bytes, and JSON strings may not. Then it is stored
+// as {"hex": "2d2d..."}.
 static constexpr const char *hexKey = "hex";
 
 static bool isUtf8(std::string_view text) {
@@ -367,7 +368,7 @@ std::string modelHashText(const Model &model) {
 }
 
 std::vector<int64_t> checkpointBytes(const Model &model, int64_t shardBytes) {
-  // Each shard is a file that is open while free space is checked.
+  // Limit the shards, since each is an open file while free space is checked.
   constexpr int64_t mostShards = 16;
   constexpr int64_t headerBytes = 1 << 14, entryBytes = 512;
   int64_t header = headerBytes + entryBytes * model.parameters();
@@ -390,7 +391,8 @@ std::vector<int64_t> checkpointBytes(const Model &model, int64_t shardBytes) {
 int64_t checkpointBufferBytes(const Model &model) {
   std::vector<TensorView> parameters = parameterViews(model, "");
   auto stored = storedTensors(storedNames(model.manifest()), parameters);
-  // Chunks count bytes as ranks keep them; frozen parameters are wider in files.
+  // Ranks may keep frozen parameters in narrower types than files, so chunks in
+  // files are larger.
   int64_t chunk = kRowChunkBytes;
   for (int p = 0; p < model.parameters(); ++p)
     chunk = std::max(chunk, kRowChunkBytes / elementBytes(model.masterType(p)) *

@@ -32,7 +32,7 @@ Status checkFlags(const Model &model, const TrainOptions &options) {
         "--attention=cudnn is for attention in bf16, but this program "
         "computes in %s: leave it out",
         elementTypeName(type)));
-  // Where it is not known, layers that cuDNN does not take go to own kernels.
+  // If the size of heads is unknown, layers that cuDNN rejects use own kernels.
   const int64_t head = model.manifest().facts().head_dim();
   if (options.attention == "cudnn" && !cuda::arePlannedHeads(head))
     return Status::invalidArgument(formatText(
@@ -49,7 +49,7 @@ StatusOr<std::unique_ptr<Device>> open(const TrainOptions &options,
   CudaOptions cuda;
   cuda.ordinal = static_cast<int>(options.device);
   cuda.threads = threads;
-  // A step that takes long is no reason to give the device up.
+  // A step may take long without a failure of the device.
   cuda.idleSeconds = static_cast<double>(options.timeout);
   cuda.products.tf32 = options.tf32;
   cuda.products.file = options.algorithms;
@@ -68,7 +68,7 @@ StatusOr<std::unique_ptr<Device>> open(const TrainOptions &options,
             formatText("%s is for products by cuBLASLt: %s; without it they "
                        "are by own kernels",
                        flag, device->products().whyNot()));
-  // Before anything runs: a program without code for this device says so.
+  // Load code before anything runs, so that missing code is reported early.
   if (program.device_code)
     DYNA_RETURN_IF_ERROR(device->loadCode(*program.device_code));
   DYNA_RETURN_IF_ERROR(device->loadCode(dyna_cuda_kernels));
@@ -92,7 +92,7 @@ StatusOr<std::string> timeAlgorithms(Device &device,
   std::string text =
       formatText("algorithms of %d more classes of products timed in %.1f s",
                  timed, took.count());
-  // It is for later runs: this one goes on.
+  // The file is for later runs, so this run goes on without it.
   if (Status kept = products.keep(); !kept.isOk())
     text += ", but not kept: " + kept.message();
   return text;

@@ -53,7 +53,7 @@ std::string misreadFile(const Dataset &data) {
 std::string noteStepSize(int64_t tokens, const SampleStatistics &data) {
   const auto longest = static_cast<int64_t>(data.counts.size()) - 1;
   std::string flag = "--tokens-per-batch of " + groupDigits(tokens) + " is ";
-  // Samples that do not fit are left for the next step.
+  // A sample that does not fit a step is left for the next one.
   if (tokens >= data.tokens + longest)
     return flag + "more than all samples have together (" +
            groupDigits(data.tokens) +
@@ -186,7 +186,8 @@ std::vector<std::string> dataNotes(const Session &session) {
       if (std::string note = noteEmptyRange(session, range); !note.empty())
         notes.push_back(std::move(note));
   std::vector<SampleIndexPointer> given = {session.data};
-  if (!session.options.heldOut.empty()) // else a part of the same files
+  if (!session.options.heldOut
+           .empty()) // otherwise held-out data are a part of the same files
     given.push_back(session.heldOut);
   for (const SampleIndexPointer &set : given)
     for (std::string &note : set->dataset().notes())

@@ -26,7 +26,7 @@ StatusOr<std::unique_ptr<Device>> open(const TrainOptions &options,
                                        int threads) {
   HostOptions host;
   host.threads = threads;
-  // The kernels follow the instruction set that was asked for.
+  // Kernels use the instruction set that the user chose.
   if (!options.isa.empty())
     host.isa = variant.features & DYNA_FEATURE_AVX512 ? HostIsa::Avx512
                : variant.features & DYNA_FEATURE_AVX2 ? HostIsa::Avx2

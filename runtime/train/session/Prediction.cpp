@@ -34,7 +34,8 @@ PlanReport reportMeasured(const Session &session, const VerifiedStep &step,
   PlanReport report;
   countPhases(report, *session.model, step);
   report.seconds = seconds;
-  // Ranks of several graphs have a stage in each of them.
+  // With several graphs a rank has a stage in each of them, so stages have no
+  // sum.
   if (!session.graphs->areSeveral() && !uses.empty())
     report.stages.resize(session.home().graph->stages());
   for (const RankUse &use : uses) {
@@ -82,7 +83,8 @@ double PredictionErrors::p95() const {
   if (errors_.empty())
     return 0;
   std::vector<double> sorted = errors_;
-  // The rank is the count's part, rounded up; in integers, as 0.95 is no number.
+  // The rank is 95 % of the count, rounded up. Use integers, as 0.95 is not
+  // exact.
   size_t place = (95 * sorted.size() + 99) / 100 - 1;
   std::nth_element(sorted.begin(), sorted.begin() + static_cast<long>(place),
                    sorted.end());

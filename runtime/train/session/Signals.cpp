@@ -12,7 +12,8 @@
 
 namespace dyna {
 
-// Signal handlers reach globals alone. The first signal that ends the run:
+// Signal handlers reach only globals. This is the first signal that ends the
+// run:
 static std::atomic<int> stopMark{0};
 
 /// Time of the first SIGINT or SIGTERM, in nanoseconds of the monotonic clock; 0
@@ -69,12 +70,13 @@ static void catchSignal(int signal, void (*handler)(int)) {
   struct sigaction before = {};
   sigaction(signal, nullptr, &before);
   if (before.sa_handler == SIG_IGN && !canInsist(signal))
-    return; // nohup
+    return; // nohup ignores this signal
   struct sigaction action = {};
   action.sa_handler = handler;
   action.sa_flags = SA_RESTART | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
-  // One at a time: the next one must see what the first has set.
+  // Block other signals meanwhile: their handlers must see what this one has
+  // set.
   sigaddset(&action.sa_mask, SIGUSR1);
   for (int other : kStopSignals)
     sigaddset(&action.sa_mask, other);

@@ -154,7 +154,7 @@ bool checkpoint::isDamagedStep(const std::string &directory, int64_t step) {
   if (isOwnStep(directory, step) || !holdsOwnFilesOnly(path))
     return false;
   auto has = [&](const char *name) { return fileExists(joinPath(path, name)); };
-  // A whole one of another version of this program is not damaged.
+  // A complete checkpoint of another version of this program is not damaged.
   if (StatusOr<std::string> text = readFile(joinPath(path, listFile));
       text.isOk()) {
     StatusOr<JsonValue> list = parseJson(*text);

@@ -55,7 +55,7 @@ static Status checkNewerSteps(const std::string &directory,
           directory + " holds " + name +
           ", which is no checkpoint that this program knows and is left alone; "
           "move it away or choose another directory");
-    // Damaged ones may be newer: the run was resumed from before them.
+    // Damaged checkpoints may be newer: the run was resumed from an older one.
     if (resumedStep < 0 || loadStep(stepPath(directory, step)).isOk())
       return Status::invalidArgument(
           directory + " already holds " + name +
@@ -159,9 +159,9 @@ Status CheckpointStore::proveRoom(const std::vector<int64_t> &bytes,
                             OutputFile::replace(joinPath(directory_, name)));
       DYNA_RETURN_IF_ERROR(file.reserve(size, before));
       before += size;
-      files.push_back(std::move(file)); // never closed, so that none appears
+      files.push_back(std::move(file)); // never closed, so that no file appears
     }
-  // Folder, mark, index of shards, config, state and list of files.
+  // Count the folder, mark, index of shards, config, state and list of files.
   constexpr int64_t smallFiles = 6;
   return checkInodes(directory_, static_cast<uint64_t>(count * smallFiles));
 }
@@ -200,7 +200,8 @@ Status CheckpointStore::save(const CheckpointContents &contents) {
   std::string temporary =
       joinPath(directory_, temporaryPrefix + std::to_string(contents.step));
   if (isRemains(temporary))
-    removeOwnFiles(temporary); // of a save that failed and could not clean up
+    removeOwnFiles(
+        temporary); // remains of a save that failed and could not clean up
   std::error_code error;
   bool isNew = std::filesystem::create_directory(temporary, error);
   if (!isNew && !error)
@@ -237,7 +238,7 @@ Status CheckpointStore::writeFiles(const std::string &path,
   };
   std::string mark = joinPath(path, markFile);
   DYNA_RETURN_IF_ERROR(OutputFile::create(mark).status());
-  // The mark that HuggingFace's loader asks for.
+  // HuggingFace's loader requires this metadata.
   const Metadata metadata = {{"format", "pt"}};
   std::vector<TensorView> model = contents.model;
   sortAsInFiles(model);
@@ -273,7 +274,7 @@ Status CheckpointStore::writeFiles(const std::string &path,
                             "\n";
   DYNA_RETURN_IF_ERROR(
       writeOne(listFile, [&](OutputFile &file) { return file.write(whole); }));
-  // From here on the list marks the folder.
+  // From here on the list marks the folder as complete.
   if (::unlink(mark.c_str()) != 0)
     return fileFailure("remove", mark, errno);
   return syncDirectory(path);
@@ -300,7 +301,7 @@ Status CheckpointStore::publish(const std::string &temporary, int64_t step) {
     removeOwnFiles(temporary);
     return syncDirectory(directory_);
   }
-  // A file system that cannot exchange: the older checkpoints bridge the gap.
+  // If the file system cannot exchange names, older checkpoints bridge the gap.
   std::string aside = temporary + "-old";
   if (fileOperations().rename(path.c_str(), aside.c_str()) != 0)
     return fileFailure("rename", path, errno);

@@ -90,7 +90,7 @@ StatusOr<Checkpoint> loadModelOnly(const std::string &path,
   Checkpoint result;
   result.path = path;
   result.model = std::move(model);
-  // Told beside the model, where it can be read; nothing depends on it.
+  // Also load the config if it can be read; nothing depends on it.
   if (StatusOr<std::string> config = readFile(joinPath(folder, configFile));
       config.isOk())
     result.config = std::move(*config);

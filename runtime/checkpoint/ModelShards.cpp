@@ -40,7 +40,7 @@ StatusOr<ShardMap> readIndex(const std::string &index) {
       return bad(index, formatText("it has %d bytes, expected at most %d",
                                    file.bytes().size(), mostIndexBytes));
   }
-  // A second look at the file: the first one bounds what is read.
+  // Read the file a second time, now that its size is known to be limited.
   DYNA_ASSIGN_OR_RETURN(std::string text, readFile(index));
   StatusOr<JsonValue> json = parseJson(text);
   if (!json.isOk())
@@ -110,7 +110,8 @@ std::vector<size_t> dealToShards(const std::vector<TensorView> &tensors,
   int64_t filled = 0, all = 0;
   for (const TensorView &tensor : tensors)
     all += tensorBytes(tensor.type, tensor.shape).value_or(0);
-  // Two neighbours have more than the limit together, so these are few enough to read.
+  // Two neighbouring shards hold more than the limit together, so there are at
+  // most `mostShards`.
   if (limit > 0)
     limit = std::max(limit, all / (static_cast<int64_t>(mostShards) / 2) + 1);
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -233,8 +233,8 @@ Status SafetensorsFile::parseAll() {
 
 Status SafetensorsFile::parseHeader(std::string_view header,
                                     std::string_view buffer) {
-  // Whatever the header looks like, memory is what is kept of each tensor: about
-  // twice the shortest text that one has.
+  // Memory is limited for any header: each tensor keeps about twice the length
+  // of its shortest text.
   JsonReader reader(header, "header, ");
   DYNA_ASSIGN_OR_RETURN(JsonValue::Kind kind, reader.kind());
   if (kind != JsonValue::Kind::Object)

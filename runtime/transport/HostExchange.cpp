@@ -41,7 +41,8 @@ Status HostExchange::sum(std::vector<double> &values) {
 
 StatusOr<std::vector<uint64_t>>
 HostExchange::gather(const std::vector<uint64_t> &own) {
-  // Copied, never added up: the element type gives the size alone.
+  // Numbers are copied and never added, so the element type only gives their
+  // size.
   static_assert(sizeof(uint64_t) == sizeof(double), "numbers travel as f64");
   std::vector<uint64_t> numbers(own.size() * ranks());
   DYNA_ASSIGN_OR_RETURN(Group * all, world());
@@ -72,7 +73,7 @@ Status HostExchange::receive(int peer, void *data, int64_t bytes) {
 }
 
 StatusOr<bool> HostExchange::hasHeardStop() {
-  // Whoever exchanges hears it; these wires may have been quiet for long.
+  // The word arrives only with progress, of which there may be none for long.
   DYNA_RETURN_IF_ERROR(wires_.progress());
   return wires_.hasHeardStop();
 }

@@ -54,7 +54,7 @@ Scratch::Block Scratch::fresh(int64_t bytes) {
 
 Scratch::Block Scratch::take(int64_t bytes) {
   auto fitting = free_.lower_bound(bytes);
-  // Not one that a far larger exchange will want.
+  // Do not use a block that a far larger exchange may need.
   if (fitting != free_.end() && fitting->first <= 2 * bytes) {
     Block block{std::move(fitting->second), fitting->first};
     free_.erase(fitting);

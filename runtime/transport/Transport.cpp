@@ -179,8 +179,8 @@ Status Transport::wait(Ticket ticket, void *stream, Deadline deadline) {
     if (Clock::now() >= deadline) {
       double seconds =
           std::chrono::duration<double>(Clock::now() - begin).count();
-      // The wait begins a little behind its deadline's making: 5 seconds are not
-      // to read as 4.99.
+      // The wait begins a little after its deadline was set, so round 4.99
+      // seconds to 5.
       if (seconds > 2)
         seconds = std::round(seconds);
       return fail(found->description.text(),

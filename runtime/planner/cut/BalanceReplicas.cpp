@@ -51,7 +51,7 @@ Dealt differencing(const std::vector<double> &seconds, int replicas) {
     return dealt;
   Chains chains(count, -1);
   std::vector<Split> splits(count);
-  // Largest difference first.
+  // Take the split with the largest difference first.
   auto isLess = [&](int64_t a, int64_t b) {
     double one = splits[a].difference(), two = splits[b].difference();
     return one != two ? one < two : splits[a].made > splits[b].made;
@@ -131,8 +131,8 @@ Dealt dealLargestFirst(const std::vector<double> &seconds, int replicas) {
 Dealt balanceReplicas(const std::vector<double> &seconds, int replicas) {
   Dealt balanced = dealLargestFirst(seconds, replicas);
   const int64_t count = static_cast<int64_t>(seconds.size());
-  // One each is the best there is; and differencing has as many parts at first as
-  // these two multiplied.
+  // With one item for each replica no deal is better. Differencing begins with
+  // as many parts as the product of both numbers.
   if (count > replicas && count <= mostParts / replicas) {
     Dealt differenced = differencing(seconds, replicas);
     if (sortAndSum(seconds, differenced) <= sortAndSum(seconds, balanced))

@@ -30,8 +30,8 @@ bool isBetter(SampleOrder order, Steps added, Steps removed) {
   if (order == SampleOrder::ShortestWay)
     return added[0] + added[1] + added[2] <
            removed[0] + removed[1] + removed[2];
-  // Compares the longest steps, then the next. Each better change makes the
-  // sorted list of all steps smaller, so the search ends.
+  // Compare the longest steps first. Each better change makes the sorted list
+  // of all steps smaller, so the search ends.
   std::sort(added.begin(), added.end(), std::greater<>());
   std::sort(removed.begin(), removed.end(), std::greater<>());
   return added < removed;
@@ -45,7 +45,7 @@ uint64_t placeOnCurve(const Point &point, int bits) {
   for (int bit = bits - 1; bit >= 0; --bit) {
     uint64_t right = x >> bit & 1, up = y >> bit & 1;
     place = place << 2 | ((3 * right) ^ up);
-    // The quarters at the ends of the curve lie turned.
+    // The first and last quarter of the curve are rotated.
     if (up == 0) {
       uint64_t mask = (UINT64_C(1) << bit) - 1;
       if (right == 1)
@@ -233,8 +233,7 @@ std::vector<int64_t> orderSamples(const std::vector<SampleLength> &lengths,
       });
   if (order == SampleOrder::Length || onALine)
     return samples;
-  // Equal samples are one point, because there is no shorter step between them
-  // than 0.
+  // Equal samples are one point, because the step between them has length 0.
   std::vector<Point> points;
   std::vector<size_t> begins; // in `samples`
   for (size_t i = 0; i < samples.size(); ++i)

@@ -86,7 +86,7 @@ Status Packer::prepare() {
     longest_ = std::max(longest_, seconds);
     order_.push_back(static_cast<int64_t>(sample));
   }
-  // Seconds of one sample rise with its length.
+  // The seconds of a sample rise with its length, so sort by length.
   std::sort(order_.begin(), order_.end(), [&](int64_t a, int64_t b) {
     return lengths_[a] != lengths_[b] ? lengths_[a] > lengths_[b] : a < b;
   });
@@ -175,7 +175,7 @@ std::pair<Bins, int> Packer::search() {
     isMultiple = true;
     return largest(best) <= longest_;
   };
-  // No more bins make the largest smaller than the longest sample.
+  // Once the largest bin is only the longest sample, more bins do not help.
   for (size_t count = fewest; count > 0;
        count = multipleFrom(count + 1 + count / 8))
     if (attempt(count) || count == most)
@@ -232,7 +232,7 @@ bool Packer::exchange(Bins &bins, size_t from, size_t to, size_t out,
 }
 
 bool Packer::relieve(Bins &bins, size_t from, size_t to) const {
-  // Where there are more, dealing has left next to nothing to gain.
+  // With more pairs than this, exchanges would improve hardly anything.
   constexpr size_t mostPairs = 1024;
   size_t outs = bins[from].samples.size(), ins = bins[to].samples.size();
   if (outs * ins > mostPairs)

@@ -131,7 +131,7 @@ Status PaddedRuns::limit(const std::vector<int64_t> &order, int64_t shareBytes,
 PaddedShape PaddedRuns::shapeOf(const Row &row, int64_t samples) const {
   if (row.longest)
     return {samples, ordered_[row.last]};
-  // Two parts, as long as a power of two, that may overlap.
+  // Two runs of a power of two samples, which may overlap, cover the samples.
   int octave = octaveOf(samples);
   int64_t first = row.last + 1 - samples;
   return {samples,
@@ -215,7 +215,8 @@ void PaddedRuns::compareBeside(const Row &row, int64_t block,
     for (int64_t k = i; known && k < next; ++k) {
       double its = known[other % blockRuns + k - i];
       bool falls = further < 0 ? seconds[k] < its : its < seconds[k];
-      // Negative: not asked. Infinite: no room, which a part can have.
+      // Negative: not asked for yet. Infinite: no room, which even a shorter
+      // run may lack.
       if (!falls || its < 0 || its == infinity || seconds[k] == infinity ||
           !status_.isOk())
         continue;

@@ -49,7 +49,7 @@ public:
   struct Row {
     int64_t last = 0;     ///< The last position that it stands for.
     bool longest = false; ///< No sample before is longer in either key.
-    // Negative seconds are not asked yet.
+    // Negative seconds were not asked for yet.
     std::array<double, blockRuns> block0;
     /// The first run of each octave, and the octaves.
     std::vector<double> firsts;

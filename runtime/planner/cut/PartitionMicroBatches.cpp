@@ -179,7 +179,7 @@ StatusOr<BoundedCut> Partitioner::solve(double bound) {
   for (int64_t end = 0; end < runs_.count(); ++end) {
     Ending ending = endingAt(end, bound);
     look(ending, best_[end]);
-    // Here, since a refused cost is no number to go on with.
+    // Stop here, because later steps cannot use the number of a refused cost.
     if (!runs_.status().isOk())
       return runs_.status();
     assert(ending.smallest < infinity && "the bound is above every sample");
@@ -218,7 +218,7 @@ struct Gap {
   double least = 0; ///< ... nor a smaller objective.
 
   bool operator<(const Gap &other) const {
-    // The most promising one first.
+    // The queue pops the most promising gap first.
     return least != other.least ? least > other.least : low > other.low;
   }
 };
@@ -301,7 +301,7 @@ void BoundSearch::add(double low, double high, double sum) {
 /// are nearly as good.
 double BoundSearch::boundOf(Gap &gap) const {
   double high = (bestObjective_ - gap.sum / replicas_) / behind_;
-  // Adds what rounding may have removed.
+  // Add what rounding may have removed.
   for (double step = std::max(high * std::numeric_limits<double>::epsilon(),
                               std::numeric_limits<double>::denorm_min());
        high < gap.high && objective(high, gap.sum) < bestObjective_; step *= 2)

@@ -18,7 +18,7 @@ static void addSlices(const plan::MicroBatch &whole, const SliceChoice &choice,
   int64_t room = slices[0];
   sliced.push_back({{}, whole.replica});
   for (plan::Segment rest : whole.segments) {
-    // A sample without tokens stays beside the one before it.
+    // A sample without tokens stays in the slice of the sample before it.
     do {
       if (room == 0 && rest.length > 0) {
         sliced.push_back({{}, whole.replica});

@@ -104,7 +104,8 @@ SliceProblem problemOf(const MicroBatches &microBatches, int replica,
     else
       problem.bundles.push_back(std::move(bundle));
   }
-  // A sample without tokens is in a bundle, which costs what its others do.
+  // A sample without tokens is in a bundle, whose other samples determine its
+  // cost.
   for (int64_t length : lengths)
     problem.lengths.push_back(std::max<int64_t>(length, 1));
   problem.options.stages = times.tables.stages();
@@ -133,7 +134,7 @@ SliceWork workOf(const SliceTimes &times, int64_t tokens) {
   const auto count = static_cast<double>(tokens);
   const double alone = seconds(0), behind = seconds(tokens);
   SliceWork work;
-  // So many pairs come beside those of the slice's own tokens.
+  // Earlier tokens add this many pairs to those of the slice's own tokens.
   work.perPair = std::max(0.0, (behind - alone) / (count * count));
   work.perToken =
       std::max(0.0, alone - work.perPair * count * (count + 1) / 2) / count;
@@ -269,7 +270,7 @@ StatusOr<MicroBatches> slicesByPolicy(const MicroBatches &microBatches,
     std::vector<int64_t> samples, lengths;
     SliceProblem problem =
         problemOf(microBatches, replica, times, samples, lengths);
-    // Their number says how large slices are.
+    // These policies derive the size of slices from their number.
     if (choice.policy == SlicePolicy::Chunks ||
         choice.policy == SlicePolicy::Uniform ||
         choice.policy == SlicePolicy::Work)
@@ -313,7 +314,8 @@ public:
       if (tokens == before)
         break;
       before = tokens;
-      // Small micro-batches have fewer slices, none of them smaller than the rest.
+      // Small micro-batches get fewer slices, and no slice is smaller than the
+      // others.
       SliceChoice equal;
       equal.lengths = {tokens};
       add(sliceMicroBatches(whole_, equal));
@@ -425,7 +427,7 @@ StatusOr<ModeCut> sliceWithModes(const MicroBatches &microBatches, int replica,
   ModeCut cut;
   if (lengths.empty())
     return std::move(cut);
-  // A limit of all bytes takes long for many units.
+  // A limit on the bytes of all slices takes long for many units.
   problem.options.grain *= mostUnits / mostModeUnits;
   problem.options.totalBytes = totalBytes;
   problem.costs.modes = static_cast<int>(modes.size());

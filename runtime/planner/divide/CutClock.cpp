@@ -88,7 +88,7 @@ CutTime CutClock::timeOfSearched(PipelineProblem pipeline) const {
 
 CutTime CutClock::timeOfReplica(PipelineProblem pipeline) const {
   if (!isLimited()) {
-    // A search of orders takes as long as all else together.
+    // A search of orders would take as long as everything else together.
     PlanOptions options = options_;
     if (ruleOf(options.schedule).adapts)
       options.schedule = Schedule::Cyclic;

@@ -119,7 +119,7 @@ private:
       DYNA_RETURN_IF_ERROR(attempt(problem_.limit));
     }
     const int64_t whole = std::min(problem_.limit, wholeLoad());
-    // Tries the limit that leaves room for as many micro-batches as 1F1B has in
+    // Try the limit that leaves room for as many micro-batches as 1F1B keeps in
     // flight.
     if (clock_.isLimited() && problem_.limit / inFlight < whole)
       DYNA_RETURN_IF_ERROR(attempt(problem_.limit / inFlight));
@@ -128,7 +128,7 @@ private:
     for (int64_t parts = 1, step = 1; parts <= most || best_.leavesIdle;) {
       DYNA_RETURN_IF_ERROR(attempt(whole / parts));
       if (whole / parts < least)
-        break; // every sample is alone
+        break; // every sample has a micro-batch of its own
       // 1, 2, 3, 4, 6, 8, 12, 16 ...
       step = (parts & (parts - 1)) == 0 && parts > 1 ? parts / 2 : step;
       parts += step;

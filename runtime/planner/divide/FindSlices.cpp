@@ -41,7 +41,7 @@ public:
                                                  graph_.strategy().dp));
     std::vector<std::pair<CutTime, size_t>> faster;
     for (size_t i = 0; i < all.size(); ++i)
-      // Seconds of the other replicas are shorter by the formula.
+      // By the formula the other replicas take fewer seconds.
       if (const CutTime time =
               clock_.timeOf(all[i].cut, searched, all[i].slowest);
           time < limit)
@@ -84,7 +84,7 @@ StatusOr<SlicedCut> SliceFinder::sliceWithin(const MicroBatches &whole) const {
   for (plan::Recompute mode : all) {
     PlanOptions uniform = options_;
     uniform.recompute = {mode};
-    uniform.slices.policy = SlicePolicy::Auto; // their keys count
+    uniform.slices.policy = SlicePolicy::Auto; // count the bytes of stored keys
     const HeldBytes held(graph_, uniform);
     limit = held.limit();
     tables.emplace_back(graph_, costs_, uniform, /*trains=*/true,
@@ -110,13 +110,14 @@ StatusOr<ModeCut> SliceFinder::sliceWithin(const MicroBatches &whole,
                                            int replica, const ModeTimes &modes,
                                            int64_t limit) const {
   constexpr int tries = 3;
-  // The program limits all bytes together; a schedule gives some back before it takes
-  // others. So the limit is as many times what there is.
+  // The program limits the sum of all bytes, but a schedule frees some bytes
+  // before it allocates others. So the limit is larger in proportion to the
+  // peak.
   int64_t total = std::numeric_limits<int64_t>::max();
   for (int turn = 0;; ++turn) {
     DYNA_ASSIGN_OR_RETURN(ModeCut cut,
                           sliceWithModes(whole, replica, modes, total));
-    if (cut.modes.empty()) // nothing to do for this replica
+    if (cut.modes.empty()) // this replica has no samples
       return std::move(cut);
     const int64_t peak = peakOf(cut, replica, modes);
     if (peak <= limit || turn == tries)

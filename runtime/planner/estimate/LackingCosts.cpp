@@ -35,7 +35,8 @@ std::vector<cost::Direction> functionsOf(const Model &model, int layer,
     for (cost::Direction pass : trainingPasses(
              model.kind(layer), modeOf(modes, layer), asked.splitBackward))
       functions.push_back(pass);
-  // Norms of gradients are no estimate's matter: without times they count nothing.
+  // Estimates ignore norms of gradients: without measurements these cost
+  // nothing.
   if (asked.update && isUpdated(model, layer))
     functions.push_back(cost::UPDATE);
   return functions;

@@ -168,8 +168,8 @@ double PhaseEstimate::pipelineSeconds(const PhaseLengths &lengths,
   const Load mean = meanOf(sum, count);
   const double seconds = tables_->slowest(mean);
   const double longest = pathSeconds(loadOfSample(lengths.longest));
-  // If samples are assigned one by one, and do not fill all replicas equally,
-  // some replicas have one more.
+  // If samples are assigned one by one and the last round is not full, some
+  // replicas have one sample more.
   const double each = seconds * static_cast<double>(perReplica);
   const double path = pathSeconds(mean);
   // With fewer micro-batches in flight than stages, some stages always wait.

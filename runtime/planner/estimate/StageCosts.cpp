@@ -113,7 +113,7 @@ PipelineProblem estimateStages(const ExecutableGraph &graph,
                                const std::vector<int> &microBatches,
                                const PlanChoice &choice) {
   const std::vector<Load> loads = loadsOf(plan, microBatches);
-  // Layers of one kind, state and mode take the same.
+  // Layers of one kind, state and mode take the same time.
   const Strategy &strategy = graph.strategy();
   std::map<std::tuple<int, int, plan::Recompute>, LayerSeconds> known;
   auto secondsIn = [&](const RankView &view, int perNode, int layer,

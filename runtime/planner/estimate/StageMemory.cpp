@@ -156,7 +156,7 @@ HeldBytes::HeldBytes(const ExecutableGraph &graph, const PlanOptions &options) {
         if (isApart)
           add(late, kind.tiers(tier));
       }
-      if (options.slices.any()) // all tokens may be those of sliced samples
+      if (options.slices.any()) // all tokens may be tokens of sliced samples
         kept.query += static_cast<double>(kind.key_bytes());
       const auto scores = static_cast<double>(kind.score_bytes_per_pair());
       if (keepsTier(mode, DYNA_TIER_ELEMENTWISE))

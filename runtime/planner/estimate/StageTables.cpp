@@ -91,7 +91,7 @@ StageTables::Sums StageTables::tabulate(const ExecutableGraph &graph,
                                         const PlanOptions &options, bool trains,
                                         const LoadAt &loadAt) const {
   const size_t points = static_cast<size_t>(powers_) * powers_;
-  // Layers of one kind, state and mode take the same.
+  // Layers of one kind, state and mode take the same time.
   const Strategy &strategy = graph.strategy();
   std::map<std::tuple<int, int, plan::Recompute>, std::pair<Values, Values>>
       known;

@@ -75,7 +75,7 @@ private:
     }
     for (int rank : lot.lacking) {
       const int node = cluster_.nodeOf(rank);
-      // One copy crosses the network.
+      // Only one copy for each node crosses the network.
       if (std::exchange(lacks_[node], 0) == 1 && !holds_[node])
         ofNode_[node] += bytes;
     }
@@ -136,7 +136,7 @@ SwitchEstimator::SwitchEstimator(const Model &model, const Cluster &cluster)
 double SwitchEstimator::seconds(SwitchKind kind, const SwitchLayout &from,
                                 const SwitchLayout &to) const {
   const bool once = kind == SwitchKind::Gradients;
-  // Bytes of an element, summed over all parameters of a pair of classes.
+  // Sum the bytes of an element over all parameters of a pair of classes.
   std::map<std::pair<int, int>, int64_t> bytes;
   for (size_t p = 0; p < parameters_.size(); ++p)
     bytes[{from.listOf_[p], to.listOf_[p]}] +=

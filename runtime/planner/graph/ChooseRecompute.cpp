@@ -40,7 +40,7 @@ public:
     };
     if (!start.empty())
       descend(start);
-    // A descent depends on its start, so several are tried.
+    // A descent depends on its start, so try several starts.
     if (best.makespan == never)
       for (plan::Recompute mode :
            {plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE,
@@ -119,7 +119,8 @@ private:
       double bytes = static_cast<double>(problems_[from].heldBytes(stage, m) -
                                          problems_[to].heldBytes(stage, m));
       double seconds = secondsOf(stage, m, to) - secondsOf(stage, m, from);
-      // Bytes for a second: many where they are freed, few where they are paid.
+      // The rate is bytes for a second: large is good if bytes are freed, small
+      // if they are added.
       rate[m] = seconds != 0 ? bytes / seconds : 0;
       if (bytes < 0)
         rate[m] = -rate[m];

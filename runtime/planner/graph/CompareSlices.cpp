@@ -31,7 +31,7 @@ struct SlicedCandidate {
 std::vector<PlanChoice> choicesOf(const PlanOptions &options,
                                   const SlicedCut &cut, int layers) {
   std::vector<PlanChoice> choices = {options};
-  // Stages change modes from there.
+  // Stages change modes from this start.
   for (plan::Recompute mode : cut.modes)
     choices[0].microBatchRecompute.push_back(RecomputeModes(layers, mode));
   if (options.choosesModes() && cut.modes.empty())

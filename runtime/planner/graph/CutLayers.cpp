@@ -64,8 +64,8 @@ private:
   bool reaches() const {
     if (!fitAlone_)
       return reachable().back()[layers_];
-    // Whatever begins later may end later, so ends have no gaps between the least and
-    // the largest one.
+    // A stage that begins later may end later, so the reachable ends have no
+    // gaps.
     int end = 0;
     for (int stage = 0; stage < stages_; ++stage) {
       const int begin = end;
@@ -108,7 +108,8 @@ private:
       end = endOf(s, end);
     }
     bands[stages_] = {layers_, 1};
-    // From the end: where the stages behind can just take the rest.
+    // From the end: find the first layers with which later stages can still
+    // take the rest.
     for (int s = stages_ - 1; s >= 0; --s) {
       int first = bands[s + 1].first - 1;
       while (first > s && endOf(s, first - 1) >= bands[s + 1].first)
@@ -145,7 +146,8 @@ private:
           const Rest &other = s + 1 < stages_ ? rest[s + 1][behind] : none;
           if (s + 1 < stages_ && other.take == nothing)
             continue;
-          // As many as possible; sums of the same numbers differ by rounding.
+          // Take as many layers as possible. Sums of the same numbers differ by
+          // rounding.
           const double squares = sum * sum + other.squares;
           if (best.take == nothing || squares <= best.squares * (1 + 1e-12))
             best = {squares, at + 1 - begin};

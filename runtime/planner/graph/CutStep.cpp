@@ -154,7 +154,7 @@ StatusOr<PlanCut> cutSizes(const PlanWriter &writer,
     smaller.maxTokensPerMicroBatch = largestJoined(cut.plan) / 2;
     smaller.slices = options.slices.within(smaller.maxTokensPerMicroBatch,
                                            smaller.mostTokens());
-    // Modes take long to choose: smaller ones are tried once.
+    // Choosing modes takes long, so try smaller micro-batches only once.
     const bool isPressed =
         isWaiting(times) ||
         (turn == 0 && options.choosesModes() && recomputes(cut.plan));

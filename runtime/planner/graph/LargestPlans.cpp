@@ -51,7 +51,7 @@ namespace {
 /// Returns how many micro-batches of the longest sample hold as much as any
 /// step, with any other samples.
 int64_t mostLongest(const PlanOptions &options) {
-  // Padding comes beside the tokens of a step.
+  // Padding adds to the tokens of a step, so they have no limit.
   if (options.tokensPerStep == 0 || ruleOf(options.batching).pads)
     return std::numeric_limits<int64_t>::max();
   return options.tokensPerStep / options.mostTokens() + 2;

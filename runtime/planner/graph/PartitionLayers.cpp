@@ -26,7 +26,7 @@ partitionLayersForAny(const std::vector<std::vector<double>> &costs,
     cuts.push_back(partitionLayers(own, stages));
     least.push_back(largest(own, cuts.back()));
   }
-  std::vector<double> times; // of the least, for the worst of the costs
+  std::vector<double> times; // worst ratio to the least time over all costs
   for (const std::vector<int> &cut : cuts) {
     times.push_back(1);
     for (size_t own = 0; own < costs.size(); ++own)
@@ -62,7 +62,7 @@ std::string describeSource(const CostModel &costs, const Strategy &strategy,
     return estimate;
   const std::string from = "costs from " + file;
   if (costs.table().curves().empty())
-    return from + ": " + estimate; // the device is where it comes from
+    return from + ": " + estimate; // only the device comes from the file
   if (!hasCostsOfDegree(costs, strategy))
     return file + " has no entry for this strategy: " + estimate;
   return lacking.empty()

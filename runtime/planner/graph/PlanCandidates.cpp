@@ -197,7 +197,7 @@ StatusOr<double> estimatePipeline(const PlanWriter &writer,
     limitStages(problem, graph, replica, choice, beside);
   }
   const double seconds = makespanWithin(problem, choice.schedule);
-  // If it does not fit, uses an order that respects memory.
+  // If the schedule does not fit, use an order that respects memory.
   return seconds < PlanWriter::never
              ? seconds
              : makespanWithin(problem, Schedule::Adaptive);
@@ -286,7 +286,7 @@ StatusOr<double> estimateStep(const PlanWriter &writer,
     } else {
       return cut.status();
     }
-    // Other modes leave room for other micro-batches, which none needs if all fit.
+    // Other modes only help if some micro-batches do not fit the memory.
     if (!options.choosesModes() || !isPressed)
       break;
   }

@@ -29,7 +29,7 @@ bool goesByMemory(const PlanOptions &options) {
 Load largestLoadOf(const Model &model, const PlanOptions &options, bool alone) {
   const int64_t samples = options.maxTokensPerMicroBatch;
   const int64_t tokens = alone ? options.mostTokens() : samples;
-  // So many tokens have the most pairs if samples are as long as they can be.
+  // This many tokens have the most pairs if samples are as long as possible.
   const int64_t length = std::min(longestSample(model, options), tokens);
   Load largest = times(loadOfSample(length), tokens / length) +
                  loadOfSample(tokens % length);
@@ -210,7 +210,8 @@ Status PlanWriter::writeWithin(plan::Plan &plan, PlanChoice choice,
   const bool isSliced = std::any_of(plan.microBatches.begin(),
                                     plan.microBatches.end(), continuesSample);
   for (auto *mostOf : most) {
-    // Slices run ahead by whole samples, whatever the number.
+    // Slices run ahead by whole samples, whatever the limit is, so one try is
+    // enough.
     if (mostOf && isSliced && mostOf != most.back())
       continue;
     if (mostOf && (graph_.stages() == 1 || !ruleOf(choice.schedule).adapts))
@@ -232,7 +233,7 @@ Status PlanWriter::writeWithinNumbers(plan::Plan &plan, PlanChoice &choice,
                                       double atMost, const WrittenPlan *first,
                                       bool &isSlower) const {
   constexpr int tries = 4;
-  // Inputs that wait for their stage, gradients and workspaces come beside.
+  // Received inputs, gradients and workspaces need memory besides.
   std::vector<int64_t> beside(plan.rankCount(), 0), held = beside;
   const plan::Plan empty = plan;
   for (int turn = 0; turn < tries; ++turn) {
@@ -261,7 +262,7 @@ Status PlanWriter::writeWithinNumbers(plan::Plan &plan, PlanChoice &choice,
       if (above <= 0)
         continue;
       fits = false;
-      // The excess of this attempt, which other orders of these sizes have too.
+      // The excess of this attempt recurs with other orders of these sizes.
       beside[rank] = std::max(beside[rank] + above, bytes - held[rank]);
     }
     if (fits)

@@ -39,7 +39,7 @@ StatusOr<plan::Plan> Planner::cut(const std::vector<int64_t> &lengths,
     own.batching = Batching::Ragged;
   DYNA_ASSIGN_OR_RETURN(PlanCut cut,
                         cutStep(writer(), lengths, targetTokens, own, trains));
-  // Removes the programs that were tried.
+  // Remove the programs that were tried.
   cut.plan.ranks.assign(graph_.ranks(), {});
   cut.plan.fallback.clear();
   return std::move(cut.plan);
@@ -60,7 +60,8 @@ StatusOr<plan::Plan> Planner::slice(plan::Plan plan, const PlanOptions &options,
                                    options, trains));
     return plan;
   }
-  // As for plans that are made at once: what does not fit the memory is no choice.
+  // As in plans that are made at once, choices that do not fit the memory do
+  // not count.
   PlanOptions whole = options;
   whole.slices = {};
   DYNA_ASSIGN_OR_RETURN(
@@ -75,7 +76,7 @@ StatusOr<plan::Plan> Planner::schedule(plan::Plan plan,
                                        bool trains) const {
   DYNA_RETURN_IF_ERROR(checkOptions(graph_.model(), graph_.ranks(), options));
   plan.ranks.assign(graph_.ranks(), {});
-  // The placed plan shows if the order fits.
+  // Only the placed plan shows that the order fits.
   DYNA_ASSIGN_OR_RETURN(plan, completePlan(writer(), plan, options, trains));
   keepCompute(plan);
   return plan;
@@ -143,7 +144,7 @@ StatusOr<plan::Plan> Planner::training(const std::vector<int64_t> &lengths,
   if (options.slices.policy != SlicePolicy::Auto ||
       made.status().code() != StatusCode::ResourceExhausted)
     return made;
-  // Regions have room for whole micro-batches, and for slices as a rule.
+  // Regions have room for whole micro-batches, and usually for their slices.
   PlanOptions whole = options;
   whole.slices = {};
   return plan(whole);

@@ -116,7 +116,8 @@ void noteMicroBatches(const Policy &policy, int64_t positions,
         "--tokens-per-batch%s",
         count, count == 1 ? "" : "es", stages,
         100 * (stages - 1) / (count + stages - 1),
-        // Smaller ones than the longest sample leave it alone.
+        // A micro-batch smaller than the longest sample would hold only that
+        // sample.
         size > std::max<int64_t>(positions, 1)
             ? formatText(" or smaller --tokens-per-micro-batch (now %d) help",
                          size)
@@ -190,7 +191,7 @@ void setInFlight(PlanOptions &options, int64_t wished, int stages,
   if (wished > 0)
     options.inFlight = static_cast<int>(wished);
   else if (stages > 1 && ruleOf(options.schedule).readsInFlight)
-    // One more than fill a step, since ragged ones are seldom full.
+    // One more than fill a step, because ragged micro-batches are seldom full.
     options.inFlight =
         static_cast<int>(std::min(microBatches + 1, maxInFlight));
   if (stages == 1)

@@ -48,7 +48,7 @@ StatusOr<DynamicRegions> sizeDynamicRegions(const Planner &planner,
 
 StatusOr<std::vector<int64_t>> LeastRegions::of(int64_t microBatch,
                                                 int64_t longest) {
-  // Samples no longer than a micro-batch change nothing.
+  // Samples that are no longer than a micro-batch change nothing.
   longest = std::max(microBatch, longest);
   auto [found, isNew] = known_.try_emplace({microBatch, longest});
   if (!isNew)
@@ -116,7 +116,7 @@ StatusOr<bool> LeastRegions::hold(const ExecutableGraph &graph,
                         fit(graph, room, std::min(microBatch, tokens), tokens));
   if (fits || tokens <= 1)
     return fits;
-  // With smaller micro-batches perhaps, which have room for fewer samples.
+  // Smaller micro-batches may fit, which have room for fewer samples.
   DYNA_ASSIGN_OR_RETURN(bool alone, fit(graph, room, 1, tokens));
   if (!alone)
     return false;
@@ -171,7 +171,7 @@ limitPolicy(const Planner &planner, PlanRequest request,
   if (options.slices.any())
     DYNA_RETURN_IF_ERROR(options.slices.check(options.maxTokensPerMicroBatch,
                                               options.mostTokens()));
-  // As regions are sized (StepRegions.h).
+  // Round as regions are sized (StepRegions.h).
   rankBytes -= rankBytes % plan::placeAlignment;
   DYNA_ASSIGN_OR_RETURN(request.tokensPerMicroBatch,
                         largestMicroBatchWithin(planner, options, persistent,

@@ -53,11 +53,11 @@ PipelineBounds boundPipeline(const PipelineProblem &problem) {
   auto rowOf = [&](std::vector<double> &table, int s) {
     return table.data() + static_cast<size_t>(s) * count;
   };
-  // From there to there: what comes behind the stage, counted from the last.
+  // Seconds from the stage to the end and back.
   const StageGraph::Stages order = graph.order();
   for (const int *stage = order.end(); stage != order.begin();)
     for (int s = *--stage, m = 0; m < count; ++m) {
-      // A stage may compute again while others work, but the last one may not.
+      // The last stage cannot recompute while it waits.
       double behind = graph.outOf(s).empty() ? seconds.recompute(s, m) : 0;
       for (const StageLink &link : graph.outOf(s))
         behind = std::max(behind, rowOf(turn, link.to)[m] + 2 * link.seconds);
@@ -78,7 +78,7 @@ PipelineBounds boundPipeline(const PipelineProblem &problem) {
                 static_cast<double>(problem.lateBytes(s, m)) * weight;
       bounds.bytes[s] = std::max(bounds.bytes[s], problem.heldBytes(s, m));
     }
-    // A weight gradient may be a stage's last item, behind which nothing comes.
+    // Nothing needs to follow a weight gradient.
     bounds.load =
         std::max(bounds.load, loadOf(downs, work, split ? none.data() : ups));
     if (!problem.limits.empty() && problem.limits[s] > 0)

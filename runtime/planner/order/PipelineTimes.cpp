@@ -222,8 +222,8 @@ std::vector<SafetyStock> safetyStockOf(const StageOrders &orders,
                                        const PipelineProblem &problem) {
   const int stages = static_cast<int>(orders.size());
   const ItemArrivals arrivalsOf(orders, problem);
-  // An item that arrives just when a stage becomes free keeps it busy, but is
-  // no stock.
+  // An item that arrives just as a stage becomes free keeps it busy, but is no
+  // stock.
   const double moment = 1e-9 * makespanOf(orders);
   std::vector<SafetyStock> stocks;
   for (int s = 0; s < stages; ++s) {

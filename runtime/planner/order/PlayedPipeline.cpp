@@ -30,7 +30,8 @@ public:
       problem_.forward[stage_][m] += seconds;
       return addItem(ItemKind::Forward, m, time);
     case Pass::Recompute:
-      // Only the layer that backward begins with waits for nothing else.
+      // Only recomputation of the layer that backward begins with can start
+      // early.
       if (i.layer + 1 == endLayer_)
         problem_.recompute[stage_][m] += seconds;
       problem_.backward[stage_][m] += seconds;

@@ -60,7 +60,7 @@ public:
       placeEnd(low, inward);
     for (const StepBlock &block : blocks_)
       bytes_ = std::max(bytes_, needOf(block));
-    // Until now all places count from their own end.
+    // So far each place counts from its own end of the region.
     for (StepBlock &block : blocks_)
       if (block.kind == StepBlockKind::Dynamic)
         block.place = extentBeside(block, /*low=*/true);
@@ -158,7 +158,8 @@ public:
     for (plan::Phase &phase : step_.phases)
       for (plan::RankProgram &program : phase.plan.ranks)
         program.places = plan::PhasePlaces();
-    // Phases that need it, and if that is not enough, all.
+    // First let only phases without room take turns; if that is not enough, let
+    // all.
     for (bool all : {false, true})
       if (!limits_.empty())
         takeTurns(all);
@@ -278,8 +279,7 @@ int64_t heldBeside(const SwitchTable &switches, const std::vector<int> &order,
   const Hold own = holdOf(switches, graph, rank, trains);
   if (takesTurns)
     return own.own;
-  // Values come to a graph behind, or gradients go to home: it is the one or the
-  // other.
+  // Either values go on to the next graph, or gradients go to home.
   return before + own.behind + std::max(next, own.late);
 }
 
@@ -326,8 +326,8 @@ RegionNeed needOfRegions(const SwitchTable &switches,
       };
       least = std::max(least, beside(true) + bytes);
       most = std::max(most, beside(false) + bytes);
-      // Where home is next, and takes turns, gradients and what is passed on with
-      // them are all that is there.
+      // If home is next and takes turns, only gradients and what passes with
+      // them remain.
       if (graph != order.back())
         least =
             std::max(least, holdOf(switches, graph, rank, trains).goingHome);

@@ -279,7 +279,7 @@ static double trainingFlops(const Model &model,
 void PlanReport::count(const Model &model, const plan::Plan &plan,
                        const std::vector<int64_t> &lengths) {
   samples = tokens = padding = largestMicroBatch = 0;
-  std::map<int64_t, int64_t> lengthOf; // by sample, of all its slices
+  std::map<int64_t, int64_t> lengthOf; // by sample, summed over all its slices
   for (const plan::MicroBatch &microBatch : plan.microBatches) {
     int64_t size = 0;
     for (const plan::Segment &segment : microBatch.segments) {
@@ -335,7 +335,8 @@ PlanReport reportPlan(const ExecutableGraph &graph, const plan::Plan &plan,
     PlanReport::Stage &stage = report.stages[graph.placeOf(rank).stage];
     stage.busy = std::max(stage.busy, times.ranks[rank].busy);
     report.bound = std::max(report.bound, times.ranks[rank].busy);
-    // Ranks of one place have one persistent part, but for what ZeRO deals.
+    // Ranks of one place have equal persistent parts, except for shares of
+    // ZeRO.
     report.rankBytes.push_back(
         persistentBytes(graph.rankView(rank), costs.layerStates()) +
         plan.ranks[rank].dynamicBytes);

@@ -108,7 +108,8 @@ static StatusOr<ChosenStrategies> search(const CostModel &costs,
 StatusOr<ChosenStrategies> chooseStrategies(const CostModel &costs,
                                             const StrategySpace &space,
                                             std::vector<int64_t> lengths) {
-  // Each takes the switches of what was found a little further from the edge.
+  // Each try allows for the switches that the last one found, so its plans keep
+  // more distance to the limit.
   constexpr int mostTries = 4;
   StrategySpace within = space;
   for (plan::Recompute mode : space.recompute)

@@ -56,7 +56,7 @@ void ChosenStrategies::take(const Played &played) {
 }
 
 bool ChosenStrategies::isAlone(const Played &played) const {
-  // Steps differ by more than that, and one strategy is simpler.
+  // Steps vary by more than this, and one strategy is simpler.
   constexpr double worthSwitching = 1.02;
   return played.alone &&
          (expectedRanges_ == 1 ||
@@ -65,7 +65,7 @@ bool ChosenStrategies::isAlone(const Played &played) const {
 
 void ChosenStrategies::nameRanges() {
   names_.clear();
-  // Names from the shortest on, whatever the order of the step.
+  // Name strategies from the shortest range on, whatever the order of the step.
   std::vector<FoundRange> byLength = found_.best.ranges;
   std::sort(byLength.begin(), byLength.end(),
             [](const auto &a, const auto &b) { return a.first < b.first; });
@@ -108,7 +108,7 @@ std::string ChosenStrategies::moreFlags() const {
     flags.request.strategy.pp =
         std::max(flags.request.strategy.pp, strategy.pp);
   const std::string text = flags.flags();
-  // Behind the flag of the strategy.
+  // Drop the flag of the strategy, which comes first.
   const size_t end = text.find(" --");
   return end == std::string::npos ? "" : text.substr(end);
 }
@@ -123,7 +123,7 @@ std::vector<Strategy> ChosenStrategies::chosen() const {
   for (const FoundRange &range : found_.best.ranges) {
     all.push_back(candidates_.strategy(range.candidate));
     all.back().name = nameOf(range.candidate);
-    if (!request_.recompute.empty()) { // instead of what strategies say
+    if (!request_.recompute.empty()) { // these replace the modes of strategies
       all.back().recompute.reset();
       all.back().layers.clear();
     }
@@ -177,7 +177,7 @@ std::string ChosenStrategies::rangesTable() const {
 std::string ChosenStrategies::singlesTable() const {
   if (found_.bestSingle.ranges.empty())
     return "no single strategy has room for the longest samples\n";
-  // After strategies were simulated, estimates are not comparable.
+  // Once strategies were simulated, their estimates are not comparable.
   std::string text = formatText(
       "best single strategy by estimates %.3f s: %s%s\n",
       found_.bestSingle.seconds(),
@@ -194,7 +194,7 @@ std::string ChosenStrategies::singlesTable() const {
   text += "\nstrategies of the search, alone\n";
   std::set<std::pair<int, double>> said;
   for (int c : order) {
-    // Numberings that take the same alone are one line, the first's.
+    // Numberings of ranks that take the same time alone have one line.
     if (!said.insert({candidates_.family(c), found_.singles[c]}).second)
       continue;
     text += formatText(

@@ -101,7 +101,7 @@ private:
   static plan::Recompute modeOf(const std::string &word) {
     return word == "none"        ? plan::RECOMPUTE_NONE
            : word == "selective" ? plan::RECOMPUTE_SELECTIVE
-                                 // With the most room.
+                                 // This mode leaves the most room.
                                  : plan::RECOMPUTE_FULL;
   }
 
@@ -258,7 +258,7 @@ private:
     }
     const size_t before = found_.fitting.size();
     DYNA_RETURN_IF_ERROR(screen(single));
-    // If it does not fit, another mode of these degrees may.
+    // If it does not fit, another mode of these degrees may fit.
     if (found_.fitting.size() > before)
       shown.insert(degrees);
     return Status::ok();
@@ -326,7 +326,7 @@ private:
           DYNA_ASSIGN_OR_RETURN(bool isEstimated, estimate(next));
           if (!isEstimated)
             continue;
-          // Modes that gain nothing are those of the same plan.
+          // A mode that gains nothing leads to the same plan.
           const bool isSamePlan =
               next.request.recompute != from.request.recompute &&
               next.expected >= from.expected;
@@ -349,7 +349,7 @@ private:
             start = *last;
             isFaster = true;
           } else if (last->seconds == from.seconds) {
-            found_.fitting.pop_back(); // the same plan by another name
+            found_.fitting.pop_back(); // another name of the same plan
           }
         }
       }
@@ -365,7 +365,7 @@ private:
       all.push_back(from);
       change(all.back());
     };
-    // Slices are of micro-batches without padding.
+    // Slices need micro-batches without padding.
     const bool isWhole = from.slices.empty() || from.slices == noSlices;
     if (space_.searchesKinds)
       for (const char *kind : {"", "padded", "tokens"})
@@ -500,7 +500,7 @@ std::string SingleStrategy::flags() const {
     text += formatText(" --in-flight %d", request.inFlight);
   if (request.splitBackward)
     text += " --split-backward";
-  // With one stage there are none anyway.
+  // With one stage there are no slices without this flag, too.
   if (!request.slices.empty() &&
       (request.slices != noSlices || request.strategy.pp > 1))
     text += " --slices " + request.slices;

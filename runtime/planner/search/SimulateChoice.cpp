@@ -53,7 +53,7 @@ public:
   DrawnSteps(const CostModel &costs, const StrategySpace &space,
              std::vector<int64_t> lengths)
       : costs_(costs), space_(space) {
-    // No plan has longer ones.
+    // No plan has samples longer than this.
     cutLengths(lengths, costs.model().manifest().facts().positions());
     steps_ = drawSteps(std::move(lengths), space.tokensPerStep);
   }
@@ -183,7 +183,7 @@ private:
           continue;
         tried.push_back(request);
         if (tried.size() == 1)
-          continue; // was played before
+          continue; // it was simulated before
         tell(chosen.strategies());
         DYNA_ASSIGN_OR_RETURN(double seconds, playSet(chosen, request));
         if (seconds < played.found) {

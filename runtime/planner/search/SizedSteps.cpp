@@ -152,7 +152,7 @@ std::vector<std::vector<int64_t>> drawSteps(std::vector<int64_t> lengths,
                                             int64_t tokensPerStep) {
   constexpr int64_t enoughTokens = 1 << 19;
   const int64_t count = std::clamp<int64_t>(enoughTokens / tokensPerStep, 1, 4);
-  // Planning takes longer than in proportion, and so many show what is uneven.
+  // The time to plan grows faster than tokens, and this many show uneven loads.
   tokensPerStep = std::min(tokensPerStep, 2 * enoughTokens);
   std::sort(lengths.begin(), lengths.end());
   double tokens = 0;

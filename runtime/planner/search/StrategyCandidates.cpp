@@ -149,7 +149,7 @@ private:
     if (!space_.orders.empty())
       strategy.order = space_.orders[0];
     request.strategy = strategy;
-    // A run knows no longest sample when it chooses its micro-batches.
+    // A run does not know its longest sample when it chooses its micro-batches.
     DYNA_ASSIGN_OR_RETURN(Policy run, choosePolicy(costs_, request));
     request.strategy = run.strategy;
     request.longestSample = longest_;
@@ -199,7 +199,7 @@ private:
                           ExecutableGraph::create(costs_.model(), strategy));
     Placed placed{std::move(graph), {}, {}};
     for (int rank = 0; rank < placed.graph.ranks(); ++rank) {
-      // Uneven rows of ZeRO are known of each rank alone.
+      // Under ZeRO with uneven rows, ranks differ, so ask each rank.
       const RankView view = placed.graph.rankView(rank);
       placed.homeBytes.push_back(persistentBytes(view, costs_.layerStates()));
       placed.guestBytes.push_back(
@@ -229,7 +229,7 @@ StrategyCandidates::create(const CostModel &costs, const StrategySpace &space,
         1,
         static_cast<int>(distinctOrders(space.orders, entry.strategy).size()));
   DYNA_RETURN_IF_ERROR(maker.estimateAll(lengths));
-  // Removes candidates that cannot even hold the parameters.
+  // Remove candidates whose parameters alone do not fit.
   auto isLost = [&](const Entry &entry) {
     return space.memoryBytes > 0 &&
            *std::max_element(entry.placed->guestBytes.begin(),
@@ -315,7 +315,8 @@ void StrategyCandidates::keep(const LengthDistribution &lengths) {
   const int small = smallestHome();
   const std::vector<int64_t> ends = endsOfParts(lengths);
   std::vector<Merit> merits(candidates());
-  // The best alone, which may be the only one for the longest.
+  // The best single strategy, which may be the only one for the longest
+  // samples.
   int single = small;
   for (size_t i = 0; i + 1 < ends.size(); ++i)
     for (size_t j = i + 1; j < ends.size(); ++j) {
@@ -349,7 +350,8 @@ void StrategyCandidates::keep(const LengthDistribution &lengths) {
 int StrategyCandidates::familyOf(int candidate) const {
   if (space_.request.recompute.empty())
     return candidate;
-  // Where a run has other modes, strategies that differ in these alone are one.
+  // If the run overrides modes, strategies that differ only in these are the
+  // same.
   auto withoutModes = [&](int c) {
     Strategy strategy = entries_[c].strategy;
     strategy.recompute.reset();
@@ -378,7 +380,7 @@ StrategyCandidates::roomOf(int candidate,
   const bool isHome = candidate == graphs[0];
   const int64_t memory =
       space_.memoryBytes - (graphs.size() > 1 ? space_.passedBytes : 0);
-  // As in a run, home counts beside a phase as on its fullest rank.
+  // As in a run, a phase needs room for home as on home's fullest rank.
   int64_t beside = 0;
   for (int rank = 0; rank < space_.ranks && !isHome; ++rank) {
     const HeldParameters &held = heldBeside(home, own)[rank];
@@ -411,7 +413,7 @@ bool StrategyCandidates::holds(int candidate, const std::vector<int> &graphs,
   if (!isNew)
     return found->second;
   const Entry &entry = entries_[candidate];
-  // Fails for options that no plan is made with, of which there are none here.
+  // This fails only for options without any plan, which do not occur here.
   auto holds =
       entry.needs->least.hold(entry.placed->graph, roomOf(candidate, graphs),
                               entry.needs->microBatch, tokens);

@@ -45,14 +45,14 @@ LengthDistribution::Part LengthDistribution::between(int64_t first,
   const auto count = static_cast<double>(end - begin);
   const double expected =
       samplesPerStep_ * count / static_cast<double>(lengths_.size());
-  // The number of samples in a range has a Poisson distribution, if there are
-  // many independent samples.
+  // With many independent samples their number in a range has a Poisson
+  // distribution.
   part.probability = 1 - std::exp(-expected);
   if (part.probability > certain)
     part.probability = 1;
   const double there = std::max(1.0, expected / part.probability);
   const double scale = there / count;
-  // Runs make room for all that a range allows.
+  // Runs make room for the longest sample that a range allows.
   part.longest = std::min(last, lengths_.back());
   Load &load = part.lengths.load;
   load.segments = std::llround(there);
@@ -179,7 +179,7 @@ public:
     }
     found_.best = found_.bestSingle;
     best_ = found_.best.home < 0 ? never : found_.best.seconds();
-    // The most promising first, so that bounds are tight soon.
+    // Begin with the most promising home, so that bounds are tight soon.
     std::sort(homes.begin(), homes.end());
     for (auto [seconds, home] : homes)
       searchFrom(home);
@@ -198,7 +198,7 @@ private:
 
   /// Returns the samples with lengths from bound i to bound j.
   const LengthDistribution::Part &partOf(int i, int j) const {
-    // Rows of bounds_ - i entries each.
+    // Row i has bounds_ - i entries.
     return parts_[static_cast<size_t>(i) * bounds_ - i * (i - 1) / 2 + j - i -
                   1];
   }
@@ -247,7 +247,7 @@ private:
   void searchFrom(int home) {
     home_ = home;
     const double update = costs_.updateSeconds(home);
-    // Phases with the least that their switches take.
+    // The weight is the time of a phase and the least time of its switches.
     weights_.assign(static_cast<size_t>(count_) * (bounds_ + 1) * (bounds_ + 1),
                     never);
     rest_.assign(bounds_ + 1, never);
@@ -280,7 +280,7 @@ private:
       if (isUsed(c) || (left == 1 && !hasHome && c != home_))
         continue;
       for (int end = left == 1 ? bounds_ : begin + 1; end <= bounds_; ++end) {
-        // An empty range is no range.
+        // Skip a range without samples.
         if (partOf(begin, end).probability == 0 && end < bounds_)
           continue;
         if (found_.branches >= search_.mostBranches) {

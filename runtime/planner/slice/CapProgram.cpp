@@ -28,7 +28,7 @@ double smallestSum(const double *values, const double *forward,
     smallest[lane] = sum < smallest[lane] ? sum : smallest[lane];
   };
   int64_t k = 0;
-  // Lanes of their own, so that the compiler makes vectors of them.
+  // Use separate lanes, so that the compiler vectorizes them.
   for (; k + lanes <= count; k += lanes)
     for (int64_t lane = 0; lane < lanes; ++lane)
       look(k + lane, lane);

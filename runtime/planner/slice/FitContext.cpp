@@ -26,7 +26,8 @@ bool reflect(std::vector<Row> &rows) {
       if (row >= static_cast<size_t>(column))
         below += square;
     }
-    // Reflections keep the length of a column, so `all` is that of the given one.
+    // Reflections keep the length of a column, so `all` is still that of the
+    // input.
     if (below <= 1e-20 * all || all == 0)
       return false;
     const double pivot = rows[column][column];
@@ -68,7 +69,7 @@ void measureErrors(const std::vector<ContextPoint> &points, ContextFit &fit) {
 } // namespace
 
 StatusOr<ContextFit> fitContext(const std::vector<ContextPoint> &points) {
-  // Factors around 1, so that columns can be told apart.
+  // Scale factors to about 1, so that columns stay independent numerically.
   double mostTokens = 1, mostContext = 1;
   for (const ContextPoint &point : points) {
     if (point.tokens < 0 || point.context < 0 || !std::isfinite(point.seconds))

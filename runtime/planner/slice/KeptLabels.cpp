@@ -32,7 +32,8 @@ KeptLabels::KeptLabels(const SliceProblem &problem, const SliceTables &tables,
 /// Returns true if a plan below the limits may have the part, where all other parts have
 /// at least the priced sum `rest`. The margin covers rounding: too many labels do no harm.
 bool KeptLabels::mayLead(double seconds, int64_t bytes, double rest) const {
-  // Far enough from the end of the type for the bytes of one slice more.
+  // Keep the limit far below the end of the type, so that one slice more cannot
+  // overflow.
   const int64_t limit = std::min(problem_.options.totalBytes, INT64_C(1) << 62);
   if (bytes > limit)
     return false;
@@ -56,7 +57,7 @@ void KeptLabels::keepBest(const std::vector<KeptLabel> &labels, Labels &at) {
                                       : label < other.label;
     }
   };
-  // Side by side: most time goes here.
+  // Store the sums contiguously, because sorting takes most of the time.
   std::vector<Sums> sums;
   sums.reserve(at.size());
   for (int64_t label : at)
@@ -79,7 +80,8 @@ void KeptLabels::extend(const JoinedTable &table, int64_t row, int64_t label,
   const KeptLabel suffix = front.labels[label];
   for (size_t number = 0; number < table.modes.size(); ++number) {
     const ModeTable &mode = table.modes[number];
-    // Most rows are met by several labels, one after the other.
+    // Several labels meet the same row one after another, so remember its first
+    // begin.
     const int64_t first = guess[number] =
         firstBegin(table, mode, row, guess[number], caps_);
     for (int64_t begin = first; begin < table.count(row); ++begin) {
@@ -110,7 +112,7 @@ const KeptLabels::Front &KeptLabels::frontOf(size_t group,
     return front;
   front.isMade = true;
   const LengthGroup &own = tables_.groups[group];
-  // Everything but one such cut.
+  // Sum of all parts except one such cut.
   const double others = all_ - program_.sumOf(group, own.count()) +
                         program_.sumOf(group, own.count() - table.joined);
   std::vector<Labels> at(own.units + 1);
@@ -189,7 +191,7 @@ std::vector<TokenSlice> KeptLabels::slicesOf(size_t group,
   const std::vector<KeptLabel> &labels =
       fronts_[group][table.joined - 1].labels;
   std::vector<TokenSlice> slices;
-  // From the first slice on: each label has the begin of its first slice.
+  // Walk from the first slice on: each label has the begin of its first slice.
   for (; labels[label].parent >= 0; label = labels[label].parent) {
     const KeptLabel &own = labels[label], &next = labels[own.parent];
     const int64_t begin = own.choice * tables_.grain;
@@ -229,7 +231,7 @@ bool KeptLabels::solve(double mostSeconds, SlicePlan &plan) {
     labels = addGroup(group, labels);
   for (size_t bundle = 0; bundle < tables_.bundles.size(); ++bundle)
     labels = addBundle(bundle, labels);
-  // The last one has the most bytes and the fewest seconds.
+  // The last label has the most bytes and the fewest seconds.
   if (labels.empty() || chain_[labels.back()].seconds >= mostSeconds)
     return false;
   plan = {};

@@ -42,7 +42,7 @@ double KeptProgram::raiseBound(const SliceCaps &caps, Candidate above) {
     bound = sum - price_ * limit;
     const double line =
         above.cuts.sum + price_ * static_cast<double>(above.plan.bytes);
-    // No cuts lie below the line through both.
+    // No cuts lie below the line through both candidates.
     if (sum >= line - 1e-12 * line)
       break;
     Candidate made = timed(program_.plan());
@@ -50,7 +50,7 @@ double KeptProgram::raiseBound(const SliceCaps &caps, Candidate above) {
       above = std::move(made);
       continue;
     }
-    // Nearer to the line, and so with fewer seconds.
+    // This one is nearer to the limit, and so takes fewer seconds.
     best_ = made;
     below = std::move(made);
   }
@@ -73,7 +73,7 @@ CappedCuts KeptProgram::solve(const SliceCaps &caps, double mostSeconds) {
     return {};
   const double bound = raiseBound(caps, std::move(above));
   const double most = std::min(mostSeconds, best_.cuts.sum);
-  // The margin covers rounding.
+  // The margin covers rounding errors.
   if (bound < most + 1e-12 * most) {
     KeptLabels labels(problem_, tables_, program_, caps, price_);
     SlicePlan plan;

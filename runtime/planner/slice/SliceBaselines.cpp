@@ -174,7 +174,7 @@ StatusOr<SlicePlan> sliceInChunks(const SliceProblem &problem,
         formatText("chunks of %d tokens, %d kept: expects a multiple of the "
                    "grain %d, and no negative number",
                    chunks.tokens, chunks.kept, problem.options.grain));
-  // Long samples in the order of their lengths, as the bundles are.
+  // Order long samples by their lengths, as the bundles are.
   std::vector<int64_t> order(problem.lengths.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {

@@ -117,7 +117,7 @@ struct SlicePlan {
   /// Every sample is in one cut or in one bundle.
   std::vector<SampleCut> cuts;
   std::vector<SliceBundle> bundles;
-  // All below is written by `timeSlices`.
+  // `timeSlices` writes all fields below.
   double sum = 0;             ///< Seconds of all slices and bundles, f + b.
   double largestForward = 0;  ///< Seconds.
   double largestBackward = 0; ///< Seconds.

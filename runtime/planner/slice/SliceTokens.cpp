@@ -29,7 +29,7 @@ struct Region {
   double least = 0; ///< ... or a smaller objective.
 
   bool operator<(const Region &other) const {
-    // The most promising one first.
+    // The queue pops the most promising region first.
     return least != other.least ? least > other.least
                                 : lowForward > other.lowForward;
   }
@@ -71,11 +71,11 @@ CappedCuts CapSearch::solve(const Region &region) {
   SliceCaps caps;
   caps.total = region.highTotal;
   caps.forward = std::min(region.highForward, region.highTotal);
-  // A little more than all b with lowForward + b <= highTotal.
+  // The cap is slightly above every b with lowForward + b <= highTotal.
   caps.backward =
       std::min(region.highBackward, region.highTotal - region.lowForward +
                                         region.highTotal * epsilon);
-  // Sums from here on are not better with any total of the region.
+  // Larger sums are not better with any total of the region.
   const double most = best_ - (stages_ - 1) * region.lowTotal;
   CappedCuts cuts = program_.solve(caps, most + 1e-12 * best_);
   ++tried_;
@@ -100,7 +100,7 @@ double CapSearch::largestBetter(double sum, double high) const {
   if (stages_ == 1)
     return high;
   double total = (best_ - sum) / (stages_ - 1);
-  // Adds what rounding may have removed.
+  // Add what rounding may have removed.
   for (double step =
            std::max(total * epsilon, std::numeric_limits<double>::denorm_min());
        total < high && objective(sum, total) < best_; step *= 2)
@@ -118,7 +118,7 @@ void CapSearch::split(const Region &region, const CappedCuts &cuts) {
   Region lower = region, upper = region;
   lower.highForward = middle;
   upper.lowForward = std::max(above(middle), region.lowForward);
-  // Rounding may hide that b is too large.
+  // Because of rounding this test may miss that b is too large.
   if (upper.lowForward + b > region.highTotal)
     upper.highBackward = std::min(upper.highBackward, below(b));
   add(lower);
@@ -129,7 +129,7 @@ void CapSearch::look(Region region) {
   region.highTotal = largestBetter(region.sum, region.highTotal);
   if (region.highTotal < region.lowTotal)
     return;
-  // Some totals in the middle find a good plan early.
+  // Programs for totals in the middle find a good plan early.
   if (tried_ < 12 && region.lowTotal < region.highTotal) {
     Region upper = region;
     region.highTotal =
@@ -137,7 +137,7 @@ void CapSearch::look(Region region) {
     upper.lowTotal = above(region.highTotal);
     add(upper);
   }
-  // Some programs in the middle have found a good plan by now.
+  // The first programs have found a good plan by now, so narrow the tables.
   if (tried_ == 12)
     program_.narrow({all_.highForward, all_.highBackward,
                      largestBetter(all_.sum, all_.highTotal)});
@@ -147,7 +147,7 @@ void CapSearch::look(Region region) {
   region.sum = cuts.sum;
   const double total = cuts.largestForward + cuts.largestBackward;
   if (total <= region.highTotal) {
-    // From here to the end of the region the sum is the same.
+    // From this total to the end of the region the sum is the same.
     region.highTotal = below(total);
     add(region);
     return;

@@ -54,7 +54,7 @@ StatusOr<plan::Plan> StepPlanner::planPhase(int range,
   if (!trains)
     return own.planner->evaluation(lengths, targets, options);
   if (isHome && update && lengths.empty()) {
-    // Nothing reads the values of this phase: none need be gathered.
+    // No instruction reads the values of this phase, so none are gathered.
     DYNA_ASSIGN_OR_RETURN(plan::Plan plan, own.planner->update());
     plan.targetTokens = targets;
     return plan;

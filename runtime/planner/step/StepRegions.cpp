@@ -129,8 +129,8 @@ StatusOr<int64_t> RegionSizes::enoughForShort(const PlannedGraph &graph) const {
 Status RegionSizes::refuseGraph(const PlannedGraph &graph, int64_t given,
                                 int64_t rankBytes, const Status &status) const {
   DYNA_ASSIGN_OR_RETURN(int64_t enough, enoughBytes());
-  // The sufficient bytes are those of the smallest plans, so the missing bytes
-  // are too.
+  // `enough` counts bytes of the smallest plans, so the missing bytes must,
+  // too.
   const Status least =
       sizeGraph(graph, smallestOptions(graph), rankBytes, /*atLeast=*/false)
           .status();
@@ -203,7 +203,7 @@ Status RegionSizes::sizeGraphs(int64_t given, int64_t rankBytes, bool atLeast,
 StatusOr<StepRegions> RegionSizes::within(int64_t rankBytes,
                                           bool atLeast) const {
   const int64_t given = rankBytes;
-  // Everything in an arena is of whole blocks: less than one is of no use.
+  // Arenas consist of whole blocks, so drop what is less than one.
   if (rankBytes > 0)
     rankBytes -= rankBytes % plan::placeAlignment;
   StepRegions regions;

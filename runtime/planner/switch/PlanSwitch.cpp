@@ -75,7 +75,7 @@ TimedSwitch withFewWaits(switches::DealtSwitch dealt,
       std::any_of(messages.buckets.begin(), messages.buckets.end(), isHandedOn);
   double shortest = std::numeric_limits<double>::infinity();
   std::vector<int> best;
-  // Returns false if so many make it no shorter.
+  // Returns false if handing on `by` buckets later is not faster.
   auto tryBy = [&](int by) {
     std::vector<int> order = handOnLater(messages, by);
     const double seconds =
@@ -89,7 +89,7 @@ TimedSwitch withFewWaits(switches::DealtSwitch dealt,
   };
   tryBy(1);
   auto goesOn = [&] { return handsOn && shortest > kNearBound * bound; };
-  // Ports wait less at first, and then longer for the end.
+  // Later buckets make ports wait less, until the wait at the end grows.
   int most = 0;
   for (int by = 4; by <= kMostBehind && goesOn() && tryBy(by); by *= 2)
     most = by;
@@ -109,7 +109,7 @@ StatusOr<SwitchPlan> orAlgorithm1(const std::vector<SwitchTensor> &tensors,
     return std::move(timed.dealt).plan(timed.order);
   DYNA_ASSIGN_OR_RETURN(const double least,
                         secondsOfAlgorithm1(tensors, ports));
-  // Limits and latencies only add to that.
+  // Limits and latencies would only add to `least`.
   if (least >= timed.seconds)
     return std::move(timed.dealt).plan(timed.order);
   DYNA_ASSIGN_OR_RETURN(const SwitchMessages messages,
@@ -145,7 +145,7 @@ TimedSwitch dealWays(const std::vector<SwitchTensor> &tensors,
   if (detours.seconds > kWorthOfDetours * direct.seconds)
     return deal(direct);
   TimedSwitch far = deal(detours);
-  // Ways without detours take at least the time of their busiest port.
+  // Routes without detours take at least as long as their busiest port.
   if (far.seconds <= direct.seconds)
     return far;
   TimedSwitch near = deal(direct);

@@ -37,8 +37,8 @@ public:
       const auto bytes = static_cast<double>(lot.bytes);
       if (lot.lacking.empty())
         continue;
-      // If one of several ranks must receive a lot, the bound counts it for
-      // none of them.
+      // If any one of several ranks may receive a lot, the bound counts it for
+      // no rank.
       if (lot.delivery == Delivery::All || lot.lacking.size() == 1)
         for (int rank : lot.lacking)
           receive[rank] += bytes;

@@ -93,7 +93,7 @@ public:
         added_[i.layer] = index + 1;
       else if (op.kind == ExchangeKind::Reduction && !op.starts)
         reduced_[i.layer] = index + 1;
-      // The last one is that of the last micro-batch.
+      // The last match belongs to the last micro-batch.
       const bool isBackward = passOf(i.op) == Pass::Backward;
       if ((isBackward && i.layer == view.endLayer() - 1) ||
           (i.op == Instruction::EVALUATE && i.layer == view.firstLayer()))
@@ -148,7 +148,7 @@ public:
       for (const Part &part : bucket.parts)
         whole =
             std::max(whole, 1.0 * part.ready / plan.ranks[part.rank].count());
-      // Behind the one from which it passes on.
+      // A bucket comes after the one from which it passes bytes on.
       if (const int after = gradients->plan.buckets[b].after; after >= 0)
         whole = std::max(whole, whole_[after]);
       whole_.push_back(whole);
@@ -218,8 +218,8 @@ private:
     for (const Part &part : bucket.parts)
       DYNA_RETURN_IF_ERROR(advance(part.rank, part.ready));
     // An instruction may start several exchanges, such as reductions of several
-    // groups. No start is placed between them. A rank that reaches the end of
-    // its instruction lets others into theirs.
+    // groups. No start may lie between them, so finish the instruction. At its
+    // end a rank lets others finish theirs.
     for (bool isInside = true; isInside;) {
       isInside = false;
       for (const Part &part : bucket.parts)
@@ -293,12 +293,12 @@ private:
   }
   void start(int k, const PlacedStart &start, std::vector<Instruction> &out) {
     if (start.ofGradients) {
-      // Each is added behind those of the phase before.
+      // Add gradients after those of the phase before.
       if (k > 0)
         gradients_[k - 1].waitAll(out);
       gradients_[k].start(start.bucket, out);
     } else {
-      // Values that came to this phase are passed on.
+      // Pass on the values that came to this phase.
       values_[k].waitFor(values_[k + 1].side().sent[start.bucket], out);
       values_[k + 1].start(start.bucket, out);
     }
@@ -314,7 +314,7 @@ Status joinPhases(const SwitchTable &switches, bool trains,
                   plan::StepPlan &step) {
   DYNA_ASSIGN_OR_RETURN(auto phases, switches.switchesOf(step));
   const int count = step.phaseCount();
-  if (count == 1) // nothing is switched
+  if (count == 1) // nothing is switched between phases
     return Status::ok();
   const int ranks = switches.graph(switches.home()).ranks();
   std::vector<std::vector<std::vector<PlacedStart>>> starts;
@@ -327,7 +327,7 @@ Status joinPhases(const SwitchTable &switches, bool trains,
                               .place());
     starts.push_back(std::move(placed));
   }
-  starts.emplace_back(ranks); // nothing follows the last one
+  starts.emplace_back(ranks); // nothing follows the last phase
   for (int rank = 0; rank < ranks; ++rank) {
     RankJoiner joiner(phases, trains, rank);
     for (int k = 0; k < count; ++k)

@@ -16,8 +16,8 @@ namespace {
 
 void collectMessages(PipelineSchedule &schedule) {
   int stages = static_cast<int>(schedule.stages.size());
-  // Between its items, and before it waits for what one needs, a stage starts
-  // what is there.
+  // A stage starts arrived messages between items, and before it waits for
+  // inputs.
   std::vector<std::vector<double>> between(stages);
   for (int s = 0; s < stages; ++s)
     for (const PipelineItem &item : schedule.stages[s])

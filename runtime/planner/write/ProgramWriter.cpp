@@ -123,7 +123,7 @@ bool ProgramWriter::storesKeys(int layer, int m) const {
          view_.kind(layer).key_bytes() > 0;
 }
 
-// Micro-batches of a bundle run forward in order, and backward in reverse.
+// The micro-batches of a bundle run forward in order, and backward in reverse.
 bool ProgramWriter::isFirstOfBundle(int m) const {
   return bundles_->of(m).bundle == m;
 }

@@ -145,7 +145,7 @@ Status MpiExchange::finishRound() {
     copyRows(unpack.from, packed(unpack.rows, 0), collective_.out, unpack.rows);
   unpacks_.clear();
   if (isReducing_ && result_.totalBytes() > 0) {
-    // Results of reductions lie end to end.
+    // Results of reductions are contiguous.
     void *target = static_cast<char *>(collective_.out) + result_.offset;
     reduceElements(collective_.element, collective_.reduction,
                    contributions_.data(), size(), &target, 1,
@@ -161,7 +161,7 @@ Status MpiExchange::finishRound() {
   isSecondRound_ = true;
   for (int &tag : tags_)
     ++tag;
-  // The parts of `out`, flat, each from who has summed it.
+  // Gather the parts of `out` from the ranks that have summed them.
   char *out = static_cast<char *>(collective_.out);
   return startCopies(
       Collective::flat(CollectiveKind::AllGather, out + result_.offset, out,
@@ -176,7 +176,8 @@ StatusOr<bool> MpiExchange::advance() {
   if (!done.isOk() || !*done)
     return done;
   DYNA_RETURN_IF_ERROR(finishRound());
-  isDone_ = isSecondRound_ == wasSecondRound; // else it has only just begun
+  isDone_ = isSecondRound_ ==
+            wasSecondRound; // otherwise the second round has just begun
   return isDone_;
 }
 

@@ -37,8 +37,7 @@ MpiStripsSend::MpiStripsSend(MpiWire &wire, int peer, int tag,
       cursor_(strips_) {}
 
 MpiStripsSend::~MpiStripsSend() {
-  // Memory of pieces that MPI still uses is not given back: the transport has
-  // failed.
+  // Do not free memory of pieces that MPI may still use after a failure.
   for (Piece &piece : pieces_)
     if (piece.packed.data)
       wire_.scratch().give(std::move(piece.packed));

@@ -86,7 +86,8 @@ protected:
     if (m.isOfRows) {
       auto rows = std::make_unique<PiecesOperation<MpiStripsSend>>(
           *wire_, m.peer, m.tag, std::move(m.strips));
-      // Starts the first pieces now; nothing else would be sent before a wait.
+      // Start the first pieces now, because nothing else would be sent before a
+      // wait.
       DYNA_RETURN_IF_ERROR(rows->advance().status());
       return MadeOperation(std::move(rows));
     }
@@ -113,7 +114,7 @@ protected:
     return Status::ok();
   }
   void idle(Clock::time_point began, Deadline) override {
-    // Other processes may need the core. Without any transfer for a while,
+    // Other processes may need the core, and after a while without transfers
     // latency does not matter.
     const auto now = Clock::now();
     if (std::exchange(moves_, wire_->moves) != wire_->moves)

@@ -82,7 +82,7 @@ MpiWire::~MpiWire() {
 }
 
 void MpiWire::announce(const std::string &text) {
-  constexpr size_t longest = 4000; // short enough to need no receiver to go
+  constexpr size_t longest = 4000; // MPI sends this without a waiting receiver
   announced_ = text.substr(0, longest);
   sendToAll(announced_.data(), announced_.size(), Failure);
 }
@@ -119,7 +119,7 @@ std::optional<std::pair<int, std::string>> MpiWire::heard() {
     int size = 0;
     MPI_Get_count(&status, MPI_CHAR, &size);
     std::string text(static_cast<size_t>(size), ' ');
-    // Does not block: the message is here.
+    // This does not block, because the message has arrived.
     (void)MPI_Recv(text.data(), size, MPI_CHAR, status.MPI_SOURCE,
                    status.MPI_TAG, comms_[Control], MPI_STATUS_IGNORE);
     if (status.MPI_TAG == Stop) {
@@ -142,7 +142,7 @@ bool MpiWire::sayGoodbye(Transport::Deadline deadline) {
       return false;
     (void)MPI_Testall(static_cast<int>(announcements_.size()),
                       announcements_.data(), &areSent, MPI_STATUSES_IGNORE);
-    bool isQuiet = !heard(); // takes what is left on the way
+    bool isQuiet = !heard(); // receives what is still on its way
     if (haveCome && areSent && isQuiet)
       return true;
     if (Transport::Clock::now() >= deadline)
@@ -230,8 +230,8 @@ StatusOr<bool> MpiArrivals::isTaken() {
 }
 
 void MpiArrivals::withdraw() {
-  // A message that has begun to arrive continues when MPI is called, unless its
-  // sender is gone.
+  // A message that has begun to arrive goes on whenever MPI is called, unless
+  // its sender is gone.
   int done = 0;
   while (isTaking() && Transport::Clock::now() < wire_.withdrawal())
     if (MPI_Test(&request_, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)

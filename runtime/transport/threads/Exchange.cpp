@@ -18,7 +18,7 @@ using namespace dyna;
 
 void Bell::ring() {
   rings_.fetch_add(1, std::memory_order_seq_cst);
-  // Either this sees the sleeper, or the sleeper sees the ring.
+  // Either this sees that the other sleeps, or the other sees the ring.
   if (!isSleeping_.load(std::memory_order_seq_cst))
     return;
   std::lock_guard<std::mutex> lock(mutex_);
@@ -38,7 +38,7 @@ void Bell::await(uint64_t seen, Transport::Deadline deadline, bool maySpin) {
           return;
         pauseCore();
       }
-      // Whom this waits for may be waiting for this core.
+      // The thread that this one waits for may be waiting for this core.
       std::this_thread::yield();
     } while (Transport::Clock::now() < end);
   }
@@ -61,8 +61,8 @@ void Exchange::open() {
   tasks_ = taskCount();
   unfinished_.store(tasks_, std::memory_order_relaxed);
   isOpen_.store(true, std::memory_order_release);
-  // The rank that opens the exchange does a small amount of work itself, before
-  // it wakes the others.
+  // The rank that opens the exchange does a small amount of work by itself,
+  // before it wakes the others.
   if (tasks_ > 0 && totalBytes() <= kTaskBytes)
     advance();
   else

@@ -124,10 +124,10 @@ Status dyna::runRanks(int ranks,
     results[rank] = body(*transports[rank]);
     if (!results[rank].isOk())
       transports[rank]->abort(results[rank]);
-    transports[rank].reset(); // nobody may wait for it
+    transports[rank].reset(); // no rank may wait for it
   };
 
-  // Rank 0 keeps the caller's thread.
+  // Rank 0 runs on the caller's thread.
   std::vector<std::thread> threads;
   for (size_t rank = 1; rank < transports.size(); ++rank) {
     try {
@@ -143,7 +143,7 @@ Status dyna::runRanks(int ranks,
   runOne(0);
   for (std::thread &thread : threads)
     thread.join();
-  // The cause; a failure that every body has dealt with is none.
+  // Report the cause, unless its rank has handled the failure.
   if (world->hasFailed())
     if (const Status &cause = results[size_t(world->failedRank())];
         !cause.isOk())

@@ -50,7 +50,7 @@ ThreadWorld::message(int from, int to, int32_t tag, bool isSend,
     if (!isSend)
       exchange->addedAs = addedAs;
     isLast = exchange->arrive();
-    // They are added run by run, as both sides cut them.
+    // Strips are added one by one, so each must have whole elements.
     if (isLast && exchange->addedAs != kReplaces)
       for (const Strip &strip : exchange->source)
         if (strip.bytes % elementBytes(exchange->addedAs) != 0)
@@ -80,7 +80,7 @@ ThreadWorld::collective(GroupState &group, const std::vector<int> &ranks,
     exchange = group.unmatched[place];
     DYNA_RETURN_IF_ERROR(exchange->join(index, collectives));
     isLast = exchange->arrive();
-    // Every rank starts them in order, so the first is complete first.
+    // Every rank starts exchanges in order, so the first one is complete first.
     if (isLast) {
       group.unmatched.pop_front();
       ++group.firstUnmatched;

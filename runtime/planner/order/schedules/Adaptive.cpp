@@ -56,7 +56,7 @@ StatusOr<StageOrders> orderInTurn(const PipelineProblem &problem) {
 int longestChain(const PipelineProblem &problem) {
   std::vector<int> length(problem.microBatches(), 0);
   int longest = 1;
-  // A chain may be numbered in any order.
+  // The slices of a chain may have any numbers.
   for (int m = 0; m < problem.microBatches(); ++m) {
     int count = 0;
     for (int at = m; at >= 0 && count <= problem.microBatches();
@@ -77,7 +77,7 @@ StatusOr<StageOrders> orderChains(const PipelineProblem &problem,
   DYNA_ASSIGN_OR_RETURN(StageOrders inTurn, orderInTurn(problem));
   if (problem.searchItems == 0)
     return inTurn;
-  // A stage has all of a chain forward before the first backward of it.
+  // A stage runs a whole chain forward before the first backward of the chain.
   for (int &count : most)
     count += longestChain(problem) - 1;
   PipelineProblem brief = problem;

@@ -12,7 +12,7 @@ BackwardOrder::BackwardOrder(const PipelineProblem &problem) {
   const int count = problem.microBatches();
   const std::vector<int> &previous = problem.previous;
   auto before = [&](int m) { return previous.empty() ? -1 : previous[m]; };
-  std::vector<int> behind(count, 0); // 1: another one follows
+  std::vector<int> behind(count, 0); // 1: another slice of the chain follows
   for (int m = 0; m < count; ++m)
     if (before(m) >= 0)
       behind[before(m)] = 1;
@@ -26,7 +26,7 @@ BackwardOrder::BackwardOrder(const PipelineProblem &problem) {
     if (--open == 0)
       unitEnds.push_back(m + 1);
   }
-  // A circle of micro-batches has no last one. The clock refuses it later.
+  // A cycle of micro-batches has no last one. The clock refuses it later.
   if (count > 0 && (unitEnds.empty() || unitEnds.back() != count))
     unitEnds.push_back(count);
   std::vector<char> isThere(count, 0);

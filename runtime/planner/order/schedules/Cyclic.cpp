@@ -39,7 +39,7 @@ public:
         stages_[s].forwards = injected;
       waiting_.insert(waiting_.end(), count,
                       static_cast<int>(into.end() - into.begin()));
-      // At the end of the pipeline a backward waits for its forward.
+      // In the last stage a backward waits for its own forward.
       const auto gradients = static_cast<int>(outOf.end() - outOf.begin());
       waiting_.insert(waiting_.end(), count, std::max(gradients, 1));
     }

@@ -23,7 +23,7 @@ std::vector<PipelineItem> ofStage(const StageShape &shape,
   std::vector<PipelineItem> items;
   int forwards = 0;
   for (int place = 0; place < shape.microBatches; ++place) {
-    // The last stage is one forward ahead.
+    // The last stage runs one forward more than backwards.
     const int until = std::min(backwards.forwards[place] + ahead(shape) - 1,
                                shape.microBatches);
     for (; forwards < until; ++forwards)

@@ -226,7 +226,7 @@ void Search::start() {
     for (int m : chain)
       seconds.back() += ofEach[m];
   }
-  // Chains take long to simulate.
+  // Chains take long to simulate, so climb fewer hills.
   const int mostHills = isChained_ ? 2 : 4;
   std::vector<int> sorted = bySeconds(seconds);
   std::vector<std::vector<int>> paper, all;

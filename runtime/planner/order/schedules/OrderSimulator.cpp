@@ -55,7 +55,8 @@ OrderSimulator::OrderSimulator(const PipelineProblem &problem,
 void OrderSimulator::fillRows(const PipelineProblem &problem,
                               std::vector<int> mostKept) {
   ItemSeconds seconds(problem);
-  // Rows that are alike are kept once: in the cache, one is often all there is.
+  // Store equal rows once, so that they stay in cache: often all rows are
+  // equal.
   std::map<std::vector<double>, int> known;
   std::map<std::vector<int64_t>, int> knownBytes;
   std::vector<int> rowOf(stages_), bytesOf(stages_);
@@ -72,8 +73,8 @@ void OrderSimulator::fillRows(const PipelineProblem &problem,
     double &work = work_.emplace_back();
     for (double value : row)
       work += value;
-    // Recomputation is not counted here: it may run before the stage decides on
-    // its backward.
+    // Do not count recomputation: it may run before the stage decides on its
+    // backward.
     for (int m = 0; m < count_; ++m)
       work -= row[count_ + m];
     std::vector<int64_t> bytes;
@@ -113,7 +114,8 @@ void OrderSimulator::fillRows(const PipelineProblem &problem,
 }
 
 void OrderSimulator::findLeastUp() {
-  // Behind weight gradients, which may be a stage's last item, comes nothing.
+  // With split backward a weight gradient may be last, after which nothing
+  // follows.
   if (split_ || count_ == 0)
     return;
   for (int s : graph_.order())
@@ -160,7 +162,7 @@ double OrderSimulator::gradientReady(int s) const {
 void OrderSimulator::takeInputs(int s) {
   const StageGraph::Links into = rows_[s].into;
   int &position = now_[s].inputs;
-  int known = position + 1; // of a single link
+  int known = position + 1; // correct for a stage with one link
   if (into.last - into.first > 1) {
     known = count_;
     for (const StageLink &link : into)
@@ -180,7 +182,7 @@ void OrderSimulator::takeGradients(int s) {
   const Row &row = rows_[s];
   const StageGraph::Links outOf = row.outOf;
   int &position = now_[s].gradients;
-  int known = position + 1; // of a single link
+  int known = position + 1; // correct for a stage with one link
   if (outOf.last - outOf.first > 1) {
     known = count_;
     for (const StageLink &link : outOf)
@@ -195,8 +197,8 @@ void OrderSimulator::takeGradients(int s) {
     }
     const size_t cell = s * count_ + position;
     times_->gradient[cell] = comes;
-    // The stage begins early enough to have computed again what it needs by then, as
-    // soon as it can know.
+    // The stage recomputes before the gradient comes, but not before it can
+    // know its next backward.
     times_->ready[cell] =
         std::max(comes - row.recompute[backwards_[position]], chosen);
   }
@@ -214,7 +216,8 @@ void OrderSimulator::decide(int s) {
       next.forward = times_->input[s * count_ + stage.forwards];
   }
   const int late = stage.backwards - stage.weights;
-  // Nothing else runs before one of them, so that no memory is held without end.
+  // Run overdue weight gradients first, so that their memory does not grow for
+  // ever.
   if (split_ && late >= rows_[s].mostLate)
     next.backward = next.forward = never;
   double time = std::min(next.backward, next.forward);
@@ -224,9 +227,9 @@ void OrderSimulator::decide(int s) {
       time = stage.free;
   }
   next.time = std::max(time, stage.free);
-  // The bits of positive numbers are in the order of the numbers. The last bits
-  // hold the number of the stage. So times that differ only there are compared
-  // by stage, which does not matter.
+  // Positive numbers and their bits have the same order. The last bits hold the
+  // stage: times that differ only there are compared by stage, which does not
+  // matter.
   keys_[s] = (bitsOf(next.time) & ~stageBits_) | static_cast<uint64_t>(s);
 }
 

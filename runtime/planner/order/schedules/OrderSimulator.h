@@ -154,7 +154,7 @@ private:
   Times *times_ = nullptr;
   int watched_ = 0; ///< backwards of the first stage are compared from here on
 
-  // The base order, and the order that is tried.
+  // The base order, and the order that is being tried.
   MicroBatchOrder base_;
   Times ofBase_, ofTrial_;
   std::vector<double> ends_;                 ///< of the first stage's backwards

@@ -52,7 +52,7 @@ Status refuse(const PipelineProblem &problem, int stage, int begin, int end,
                    isKnown ? " of " + describe(contents) : "", begin, end - 1);
   text += formatText(" %s on stage %d, but there are %s", formatBytes(held),
                      stage, formatBytes(limit));
-  // Bytes grow with tokens, but for what is rounded.
+  // Bytes grow with tokens, except for rounding.
   if (isKnown)
     text +=
         formatText(", enough for about %d tokens",

@@ -14,7 +14,7 @@ namespace dyna {
 void StageGraph::groupLinks(const std::vector<StageLink> &links,
                             int StageLink::*end, int *first,
                             StageLink *grouped) const {
-  // While links are put into place, `first` is a stage ahead.
+  // While links are sorted in, `first` is shifted by one stage.
   for (const StageLink &link : links)
     if (link.*end + 2 <= stages_)
       ++first[link.*end + 2];

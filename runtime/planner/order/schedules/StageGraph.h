@@ -99,7 +99,7 @@ private:
                   int *first, StageLink *grouped) const;
   void sortStages();
 
-  // Searches make many graphs, so all tables lie in two lists.
+  // Searches make many graphs, so all tables share two lists.
   std::vector<StageLink> links_; ///< by consumer, then by producer
   /// First links into stages, first links out of them, depths, stages in order.
   std::vector<int> numbers_;

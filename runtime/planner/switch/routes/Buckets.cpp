@@ -100,7 +100,7 @@ bool Buckets::findFull(const Group &group, const Route &route) {
     const Level &level = group[hop.level];
     auto check = [&](int rank, Way way, int64_t used, bool fits) {
       const Use &use = level.used[rank];
-      // Groups that are nearly full are not looked at again.
+      // Do not look again at groups that are nearly full.
       if (size_t &from = room(hop.level, rank, way);
           from == current_ &&
           (use.transfers >= transfers || used >= bytes - bytes / 16))

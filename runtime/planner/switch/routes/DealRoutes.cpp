@@ -243,7 +243,7 @@ private:
     const Lot &lot = lots_.lots[cell.lot];
     size_t which = 0;
     if (lot.delivery == Delivery::Once) {
-      // The rank that adds least so far.
+      // Pick the rank that adds least so far.
       auto least =
           std::min_element(lot.staying.begin(), lot.staying.end(),
                            [&](int a, int b) { return taken_[a] < taken_[b]; });
@@ -385,8 +385,8 @@ Grouping chooseGroups(const std::vector<Lot> &lots,
       static_cast<double>(std::max<int64_t>(1, options.bucketBytes));
   const double latency =
       std::max(1e-9, network.insideLatency + network.betweenLatency);
-  // Filling costs a group's time, and a group some latencies: their sum is least
-  // near the root.
+  // Filling takes time in proportion to a group's size, and each group has
+  // latencies. The sum of both is least near the square root.
   const double smallest = std::min(limit, static_cast<double>(kSmallestBucket));
   const double wished = std::min({std::sqrt(seconds.largest() / latency) / 2,
                                   kMostGroups, most / smallest});

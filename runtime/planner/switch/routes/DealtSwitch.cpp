@@ -177,7 +177,7 @@ bool DealtSwitch::tryGroup(size_t index, int branch, int64_t bytes) {
     auto check = [&](bool isIn, int64_t used, int64_t more) {
       if (more == 0 && use.sent + use.received > 0)
         return;
-      // Groups that are nearly full are not looked at again.
+      // Do not look again at groups that are nearly full.
       if (size_t &from = room(use.level, use.rank, isIn);
           from == index &&
           (now.transfers + use.transfers >= limits_.bucketTransfers ||

@@ -148,7 +148,8 @@ private:
   const SwitchNetwork &network_;
   const SwitchOptions limits_;
   const size_t count_;
-  // Branches, one after another: pieces are of many, in turns.
+  // Branches are stored one after another; pieces alternate between many
+  // branches.
   std::vector<Ends> ends_{1};
   std::vector<Branch::Step> steps_;
   std::vector<uint32_t> levels_; ///< end of each level in `steps_`

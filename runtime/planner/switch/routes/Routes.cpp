@@ -223,8 +223,8 @@ private:
     double least = kNever;
     for (int rank = network_.firstOf(node); rank < network_.endOf(node);
          ++rank) {
-      // A gate has to send it once more, and one that needs it does not get it
-      // from another.
+      // A gate sends the bytes once more; a rank that needs them saves a copy
+      // inside the node.
       bool needs = std::binary_search(lot.lacking.begin() + needers.begin,
                                       lot.lacking.begin() + needers.end, rank);
       if (!needs && !hasDetours_)
@@ -245,8 +245,8 @@ private:
       if (has(rank))
         continue;
       auto [feeder, feeding] = cheapestFeeder(needers.node);
-      // The network, where the ports inside are busy; a gate that has it already
-      // is there to hand it on.
+      // Use the network if ports inside the node are busy. A gate that has the
+      // bytes already hands them on.
       const double busy = std::max(loads_.at(Port::InsideOut, feeder),
                                    loads_.at(Port::InsideIn, rank));
       if (hasDetours_ && !needers.mustEnter && busy * perSecond_ > 0.5 &&

@@ -41,7 +41,7 @@ static Place placeOf(const CheckpointFormat &format, StringRef parameter,
   if (!isNumber || number.size() == rest.size())
     return {parameter.str()};
   const std::string prefix = (format.theirLayers + number + ".").str();
-  // Names that no rule has stay behind the number.
+  // Names without a rule remain after the number.
   const StringRef behind =
       parameter.drop_front(format.ourLayers.size() + number.size() + 1);
   return applyRules(format.layer, inLayer, kind, prefix, prefix + behind);

@@ -63,7 +63,7 @@ Location ConfigReader::locate(StringRef field) const {
   StringRef text = text_.getBuffer();
   std::string quoted = ("\"" + field + "\"").str();
   size_t offset = 0;
-  // Not every occurrence is a key: "model_type": "vocab_size" is legal.
+  // Not every occurrence is a key: in "model_type": "vocab_size" it is a value.
   if (!field.empty())
     for (offset = text.find(quoted); offset != StringRef::npos;
          offset = text.find(quoted, offset + 1))
@@ -144,7 +144,7 @@ double ConfigReader::number(StringRef field, double fallback, double lowest,
   if (!value)
     return used(field, fallback);
   std::optional<double> number = value->getAsNumber();
-  // Written so that NaN fails.
+  // This form of the test refuses NaN.
   if (number && *number >= lowest && *number < highest)
     return *number;
   error(field) << "expects a number of at least " << printNumber(lowest)
@@ -216,7 +216,7 @@ void ConfigReader::ignore(ArrayRef<StringRef> fields) {
 bool ConfigReader::finish() {
   if (!object_)
     return false;
-  // Sorted, since an object has no order of its own.
+  // Sort the names, since an object has no order.
   SmallVector<StringRef> unknown;
   for (const auto &entry : *object_)
     if (!known_.contains(entry.first))
@@ -225,7 +225,7 @@ bool ConfigReader::finish() {
   for (StringRef field : unknown) {
     SmallVector<StringRef> known(known_.keys());
     llvm::sort(known);
-    // As many edits as a slip of the fingers makes.
+    // A typing error has at most this many edits.
     StringRef nearest = nearestName(field, known, /*most=*/2);
     InFlightDiagnostic diagnostic = warning(field);
     diagnostic << "is not known and has no effect";
@@ -278,7 +278,7 @@ std::string ConfigReader::compact(StringRef modelType,
     added += ("\"model_type\":\"" + modelType + "\",").str();
   if (!has("architectures"))
     added += ("\"architectures\":[\"" + architecture + "\"],").str();
-  // In an object that was empty no field follows the last comma.
+  // In an object that was empty no field follows, so drop the last comma.
   if (object_->empty())
     added.pop_back();
   return fillNulls(text.insert(text.find('{') + 1, added));

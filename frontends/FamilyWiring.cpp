@@ -183,13 +183,14 @@ Number NumberedProgram::runLayer(LayerOp layer, CallOp call, size_t number,
   for (Operation &op : layer.getBody().front()) {
     if (auto end = dyn_cast<ReturnOp>(op))
       return values.at(end.getOperand(0));
-    // As the folder has it.
+    // Dropout with probability 0 folds to its operand.
     if (auto dropout = dyn_cast<DropoutOp>(op);
         dropout && dropout.getProbability().isZero()) {
       values[dropout.getResult()] = values.at(dropout.getX());
       continue;
     }
-    // A linear with its adapter starts as the linear, and is saved as one.
+    // A linear with an adapter starts as the linear, and is saved under its
+    // name.
     if (auto sum = dyn_cast<AddOp>(op))
       if (LinearOp base = baseOfAdapter(sum, call)) {
         values[sum.getResult()] = values.at(base.getResult());
@@ -261,7 +262,7 @@ LogicalResult Difference::checkParameters() {
     auto [parameter, call] = owner;
     auto entry = family.parameters.find(stored);
     if (entry == family.parameters.end()) {
-      // Without the ops of an adapter, its parameters are read by no live op.
+      // Without the ops of adapters, no live op reads their parameters.
       if (isAdapterName(parameter.getSymName()))
         continue;
       InFlightDiagnostic diagnostic = refuse();
@@ -292,7 +293,7 @@ LogicalResult Difference::checkParameters() {
 }
 
 const Step *Difference::findFirst() const {
-  // Unused values decide nothing.
+  // Values without users are not compared.
   llvm::DenseSet<Number> live = {given.loss};
   const Step *first = nullptr;
   for (const Step &step : llvm::reverse(given.steps)) {
@@ -339,7 +340,7 @@ std::string Difference::describe(const NumberedProgram &program, Number number,
   if (call && maker != call)
     return "the result of \"" + maker.getLayerName().str() + "\"";
   std::string text = "'" + step.op->getName().getStringRef().str() + "'";
-  // A parameter says which of several it is.
+  // The parameter tells which of several values it is.
   for (Number operand : step.operands)
     if (auto name = program.nameOf.find(operand);
         name != program.nameOf.end() && name->second.front() == '@')
@@ -349,7 +350,7 @@ std::string Difference::describe(const NumberedProgram &program, Number number,
   text = "the " + text + " of ";
   bool isFirst = true;
   for (Number operand : step.operands) {
-    // Everybody takes the segments.
+    // All attentions use the segments, so these identify none.
     if (auto name = program.nameOf.find(operand);
         name != program.nameOf.end() && step.operands.size() > 1)
       continue;
@@ -364,7 +365,7 @@ std::string Difference::contrast(const Step &step, Number ours,
                                  const Step &nearest, Number theirs) const {
   std::string own = describe(given, ours, step.call),
               other = describe(family, theirs, nearest.call);
-  // If both are equal up to here, names the ops in which the layers end.
+  // If both are equal so far, name the ops that end the layers.
   if (own == other)
     return "takes " + own + ", which is " + describe(given, ours, CallOp()) +
            " where that of " + name.str() + " is " +

@@ -44,7 +44,7 @@ FailureOr<size_t> Freezer::find(StringRef name) {
   InFlightDiagnostic diagnostic = module.emitError();
   diagnostic << "--freeze names the layer '" << name << "', but the layers are "
              << calls.front().getLayerName();
-  // Blocks have numbers: the first and the last one say the others.
+  // Blocks are numbered, so the first and the last name suffice.
   if (calls.size() > 2)
     diagnostic << ", " << calls[1].getLayerName();
   if (calls.size() > 3)

@@ -56,7 +56,7 @@ std::optional<Gpt2Config> mlir::dyna::readGpt2Config(ConfigReader &reader) {
     return std::nullopt;
   Gpt2Config config;
   if (std::string type = reader.string("model_type", "gpt2"); type != "gpt2") {
-    // Every field of another family would be one more complaint.
+    // Stop here, because every field of another family would be one more error.
     reader.error("model_type")
         << "expects 'gpt2', but got '" << type << "'"
         << (type == "llama" ? "; read it with --llama" : "");
@@ -256,7 +256,7 @@ static const FamilyField configFields[] = {
     {"scale_attn_by_inverse_layer_idx", constant<bool, false>, always<false>,
      readPlain},
     {"add_cross_attention", constant<bool, false>, always<false>, readPlain},
-    // Other names of the fields above, which readers take as well.
+    // These are other names of the fields above, which readers also accept.
     {"hidden_size",
      [](const FamilyMember &model) { return first(model.layers.width); },
      DYNA_DERIVED(width), readPlain},

@@ -88,7 +88,7 @@ std::optional<double> RotationReader::number(StringRef key, double lowest,
                                              double highest) {
   const llvm::json::Value *value = get(key);
   std::optional<double> number = value ? value->getAsNumber() : std::nullopt;
-  // Written so that NaN fails.
+  // This form of the test refuses NaN.
   if (number && *number >= lowest && *number < highest)
     return number;
   InFlightDiagnostic diagnostic = reader.error(field);
@@ -199,7 +199,7 @@ static void readRotation(ConfigReader &reader, LlamaConfig &config) {
       continue;
     RotationReader rotation(reader, field, *object);
     if (std::optional<double> theta = rotation.readTheta()) {
-      // Versions of transformers differ in which of them they take.
+      // Versions of transformers differ in the field that they read.
       if (hasTheta && *theta != config.ropeTheta)
         reader.error(field)
             << "has 'rope_theta' " << printNumber(*theta)
@@ -223,7 +223,7 @@ std::optional<LlamaConfig> mlir::dyna::readLlamaConfig(ConfigReader &reader) {
   LlamaConfig config;
   if (std::string type = reader.string("model_type", "llama");
       type != "llama") {
-    // Every field of another family would be one more complaint.
+    // Stop here, because every field of another family would be one more error.
     reader.error("model_type")
         << "expects 'llama', but got '" << type << "'"
         << (type == "gpt2" ? "; read it with --gpt2" : "");
@@ -454,7 +454,7 @@ static const FamilyField configFields[] = {
      [](const FamilyMember &model) { return first(model.layers.heads); },
      DYNA_DERIVED(kvHeads), readPlain},
     {"head_dim", evenHeads, DYNA_DERIVED(headDim), readPlain},
-    // No table has rows for them: the fact is all that there is.
+    // No table has a row for each position, so only the fact gives the number.
     {"max_position_embeddings", constant<int64_t, 2048>,
      [](const FamilyMember &model) {
        return DerivedValues{{Json(model.facts.getPositions()), model.op}};

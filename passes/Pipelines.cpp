@@ -48,13 +48,13 @@ void mlir::dyna::buildDistributePhase(OpPassManager &manager,
 
 void mlir::dyna::buildMemoryPhase(OpPassManager &manager,
                                   const MemoryPhaseOptions &options) {
-  // First: all of the rest asks for it.
+  // The target comes first, because all later passes ask for it.
   SetTargetOptions target;
   target.target = options.target;
   manager.addPass(createSetTarget(target));
-  // Before planning: what stays inside of a sweep needs no place.
+  // Fuse before planning: values inside a sweep need no memory.
   manager.addNestedPass<FunctionOp>(createFuseRows());
-  // Behind it, as a sweep may have come between products that could be one.
+  // Join after fusing, which may have moved a sweep from between two products.
   manager.addNestedPass<FunctionOp>(createJoinProducts());
   if (options.sparse)
     manager.addPass(createAcceptSparse());

@@ -17,7 +17,7 @@ using namespace mlir;
 using namespace mlir::dyna;
 
 int mlir::dyna::usageError(const llvm::Twine &message) {
-  // Files and names in them are others' text, of any length.
+  // Names of files, and names inside files, may have any text of any length.
   llvm::errs() << "dynac: "
                << ::dyna::excerpt(::dyna::printable(message.str(), true),
                                   ::dyna::kMostMessageBytes)
@@ -128,7 +128,7 @@ int OptionsCheck::readInstructionSets() {
   }
   if (isas.empty())
     isas.assign(getInstructionSets().begin(), getInstructionSets().end());
-  // Preference is fixed, whatever the order of the option.
+  // The order of preference is fixed, whatever the order in the option.
   llvm::sort(isas, [](const InstructionSet &a, const InstructionSet &b) {
     return a.features > b.features;
   });

@@ -86,8 +86,8 @@ private:
 
   const DriverOptions &options;
   DialectRegistry registry;
-  // With threads: objects of several variants are emitted at once, and
-  // translation makes attributes and types in this context.
+  // Threads are on, because objects of several variants are emitted at once,
+  // and translation makes attributes and types in this context.
   MLIRContext context;
   llvm::SourceMgr sources;
   OwningOpRef<ModuleOp> module;
@@ -112,7 +112,8 @@ int Driver::openInput() {
   auto buffer = openTextInput(options.input, &message);
   if (!buffer)
     return usageError(message);
-  // A configuration instead of the module made of it; `{-#` may begin a module.
+  // The input may be a configuration instead of its module. A module may begin
+  // with `{-#`.
   llvm::StringRef rest = buffer->getBuffer().ltrim();
   if (rest.consume_front("{") && rest.ltrim().starts_with("\""))
     return usageError("'" + options.input +
@@ -286,7 +287,7 @@ void Driver::buildPlanPhase(OpPassManager &passes) const {
   auto words = options.planWords;
   if (!options.costs.empty())
     words.emplace_back("costs", options.costs);
-  // An orchestrated module has its own strategies, which take turns in a step.
+  // An orchestrated module names its strategies, which take turns in a step.
   if (strategies.empty() || !ranges.empty())
     return passes.addPass(createPlan(words, options.lengths));
   words.emplace_back("strategy", "");
@@ -457,8 +458,8 @@ LogicalResult Driver::runPhases() {
 /// tables.
 LogicalResult Driver::emitObjects(std::vector<ObjectBytes> &objects,
                                   std::vector<std::string> &texts) {
-  // One thread per variant: each has a copy of the module and an LLVM context
-  // of its own.
+  // Use a thread for each variant, with its own copy of the module and LLVM
+  // context.
   std::vector<LogicalResult> results(isas.size(), failure());
   std::vector<std::thread> threads;
   prepareTranslation(*module);
@@ -547,7 +548,7 @@ int Driver::run() {
   registry.insert<DynaDialect, dist::DistDialect>();
   context.appendDialectRegistry(registry);
   context.loadDialect<DynaDialect>();
-  // The location says where; the text of a whole module would hide it.
+  // The location is enough; the text of a whole module would hide the message.
   context.printOpOnDiagnostic(false);
   shortenDiagnostics(sources);
   SourceMgrDiagnosticHandler diagnostics(sources, &context);

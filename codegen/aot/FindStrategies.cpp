@@ -59,7 +59,7 @@ FailureOr<FoundTexts> mlir::dyna::findStrategies(ModuleOp module,
   llvm::Expected<std::string> degrees = degreesToSearch(module, choice);
   if (!degrees)
     return refuse(degrees.takeError());
-  // The phases of what is compiled say it again.
+  // Compiling the chosen strategies repeats these diagnostics.
   ScopedDiagnosticHandler quiet(
       module->getContext(), [](Diagnostic &diagnostic) {
         return success(diagnostic.getSeverity() == DiagnosticSeverity::Warning);

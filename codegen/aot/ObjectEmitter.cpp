@@ -27,8 +27,8 @@ using namespace mlir::dyna;
 
 namespace plan = ::dyna::plan;
 
-// Features are listed one by one, because names of processors stand for tuning
-// only. A run-time check of the same bits decides which variant runs
+// Features are listed one by one, because names of processors only tune. A
+// run-time check of the same bits decides which variant runs
 // (runtime/executor).
 static constexpr InstructionSet kInstructionSets[] = {
     {"avx512", DYNA_FEATURE_AVX512 | DYNA_FEATURE_AVX2, "x86-64-v4",
@@ -116,7 +116,7 @@ LogicalResult mlir::dyna::emitVariantObject(ModuleOp module,
     function.setName(function.getName() + "." + isa.name);
     function.addFnAttr("target-cpu", isa.cpu);
     function.addFnAttr("target-features", isa.targetFeatures);
-    // Wide registers are the point of the wide variant.
+    // Without this attribute LLVM would use narrower registers.
     if (isa.features & DYNA_FEATURE_AVX512) {
       function.addFnAttr("prefer-vector-width", "512");
       function.addFnAttr("min-legal-vector-width", "512");

@@ -55,7 +55,7 @@ static void removeFolder(const std::filesystem::path &path) {
 /// Runs the other process, which shares only one end of the socket with the
 /// first.
 [[noreturn]] static void keepFolder(int socket, Made made) {
-  ::setsid(); // a terminal's Ctrl-C is for the first
+  ::setsid(); // a terminal's Ctrl-C must only reach the first process
   for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU})
     std::signal(signal, SIG_IGN);
   int nothing = ::open("/dev/null", O_RDWR);
@@ -63,7 +63,7 @@ static void removeFolder(const std::filesystem::path &path) {
     ::dup2(nothing, descriptor);
   ::dup2(socket, 3);
   ::close_range(4, ~0U, 0);
-  made.error = ::mkdtemp(made.path) ? 0 : errno; // 0700
+  made.error = ::mkdtemp(made.path) ? 0 : errno; // mkdtemp sets mode 0700
   (void)!::write(3, &made, sizeof made);
   char end;
   while (::read(3, &end, 1) < 0 && errno == EINTR)

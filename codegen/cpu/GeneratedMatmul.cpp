@@ -98,7 +98,7 @@ private:
   Type type;
   Blocking sizes;
 
-  // Values of the core function.
+  // Values inside the core function.
   Operand a, b;
   Value c, ldc, accumulate, bufferA, bufferB, bufferC;
 };
@@ -146,7 +146,8 @@ void MatmulEmitter::emit(LLVM::LLVMFuncOp function) {
   Value byColumns =
       code.bitAnd(noEpilogue, code.less(code.mul(m, code.i64(2)), n));
 
-  // A chunk packs all of the operand that is not split: it has to be large.
+  // Each chunk packs the whole operand that is not split, so chunks must be
+  // large.
   constexpr int64_t chunk = 96;
   Value rowAddress = LLVM::AddressOfOp::create(code, rowBody);
   Value columnAddress = LLVM::AddressOfOp::create(code, columnBody);
@@ -288,7 +289,7 @@ void MatmulEmitter::emitBlock(CodeBuilder &code, Value k, Value kCount,
   Value adding = code.bitOr(accumulate, later);
   int64_t tileRows = sizes.tileRows, tileColumns = sizes.tileColumns();
   auto panelOf = [&](Value row) {
-    // Panels of tileRows rows lie one behind the other, kCount long.
+    // Panels of tileRows rows and kCount columns are contiguous.
     return code.offset(bufferA, code.mul(row, kCount), type);
   };
   code.forLoop(ranges[0], ranges[1], sizes.blockI, [&](Value first) {
@@ -384,7 +385,7 @@ void MatmulEmitter::storePartialTile(CodeBuilder &code, ArrayRef<Value> tile,
     code.forLoop(code.i64(0), columnCount, 1, [&](Value column) {
       Value target = at(code, pointer, row, ldc, column);
       Value value = code.load(at(code, bufferC, row, stride, column), type);
-      // Overwritten memory may hold anything, such as NaN.
+      // Memory that is overwritten may hold anything, such as NaN.
       Value old = code.select(adding, code.load(target, type),
                               code.constant(type, 0.0));
       code.store(code.add(old, value), target);

@@ -34,7 +34,7 @@ emitBlocks(CodeBuilder &code, Value begin, Value end, Value count,
   Value first = code.mul(begin, code.i64(blockElements));
   Value last = code.min(code.mul(end, code.i64(blockElements)), count);
   for (int64_t run : {blockElements, lanes, int64_t(1)}) {
-    // Runs are powers of two.
+    // The length of a run is a power of two.
     Value whole = code.bitAnd(code.sub(last, first), code.i64(-run));
     Value stop = code.add(first, whole);
     code.forLoop(first, stop, run, [&](Value at) { sweep(at, run); });
@@ -280,7 +280,7 @@ LogicalResult CpuLowering::lowerSumSquares(FunctionLowering &function,
                                              countSlot, partialSlot);
 
   // A part of the rows has fewer chunks, and an absent tensor has none. Chunks
-  // that do not run would not write their partial sums, so all are set to zero.
+  // that do not run write no partial sums, so set all of them to zero first.
   int64_t blocks =
       llvm::divideCeil(typeOf(op.getX()).getNumElements(), blockElements);
   int64_t chunks = std::min<int64_t>(llvm::divideCeil(blocks, minimumBlocks),

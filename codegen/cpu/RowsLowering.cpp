@@ -77,7 +77,7 @@ void CpuRows::prefetch(Value row, const Piece &piece, Type element) {
   Value ahead = LLVM::GEPOp::create(
       builder, builder.pointerType(), builder.getIntegerType(8),
       builder.offset(row, piece.column, element),
-      ArrayRef<LLVM::GEPArg>{distance}); // may be behind the tensor
+      ArrayRef<LLVM::GEPArg>{distance}); // may be past the end of the tensor
   LLVM::Prefetch::create(builder, ahead, /*rw=*/0, /*hint=*/3, /*cache=*/1);
 }
 
@@ -126,8 +126,7 @@ void CpuRows::emit(RowsOp op, const RowsPlan &plan, Value begin, Value end,
       yes,
       [&] {
         emitter.emitRows(begin, end, /*streams=*/true);
-        // Streaming stores are not ordered with the message that the chunk is
-        // done.
+        // Streaming stores may become visible after the chunk is reported done.
         LLVM::FenceOp::create(builder, LLVM::AtomicOrdering::seq_cst);
       },
       [&] { emitter.emitRows(begin, end, /*streams=*/false); });
@@ -200,7 +199,7 @@ struct PartialSums {
       });
       return;
     }
-    // Together with the first chunk's, then all at once.
+    // Add one chunk together with the first one, then the others at once.
     code.forLoop(code.i64(1), count, 1, [&](Value chunk) {
       addRow(chunk, from, type, first, columns);
     });
@@ -275,7 +274,7 @@ static FailureOr<PreparedRows> prepareRows(CpuLowering &module,
       return;
     CodeBuilder &code = function.getCode();
     Value rows = function.getTokens(op);
-    // As dyna_chunk_rows and dyna_chunk_count.
+    // Compute the same as dyna_chunk_rows and dyna_chunk_count.
     Value even = code.ceilDiv(rows, code.i64(DYNA_MAX_CHUNKS));
     Value chunks = code.ceilDiv(rows, code.max(even, code.i64(minRows)));
     for (auto [index, sum] : llvm::enumerate(plan.accumulations))

@@ -104,7 +104,7 @@ struct TableGradient {
     Value end = code.i64(-1), one = code.i64(1);
     code.forLoop(code.i64(0), size, 1,
                  [&](Value id) { lists->store(code, end, lists->first, id); });
-    // From the back, so that the lists ascend.
+    // Go backwards, so that the lists ascend.
     code.forLoop(code.i64(0), rows, 1, [&](Value step) {
       Value row = code.sub(code.sub(rows, one), step);
       tableRows.visit(

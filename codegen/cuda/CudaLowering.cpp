@@ -17,7 +17,7 @@ CudaLowering::CudaLowering(ModuleOp module) : ModuleLowering(module) {
   kernels = ModuleOp::create(builder, module.getLoc(), kernelsName);
   Type pointer = LLVM::LLVMPointerType::get(module.getContext());
   Type i64 = builder.getI64Type();
-  // Images, their number, functions, their number.
+  // The fields are images, their number, functions and their number.
   deviceCode = LLVM::GlobalOp::create(
       builder, module.getLoc(),
       LLVM::LLVMStructType::getLiteral(module.getContext(),
@@ -55,7 +55,8 @@ Value CudaLowering::launchUnchecked(FunctionLowering &function, StringRef what,
 
   Kernel state(kernels, kernel, slots, block);
   state.code.setTraits({/*roundsToBF16=*/true, /*hasLibm=*/false});
-  // The first block is for what is done once; code may branch.
+  // The first block computes what is needed once, because later code may
+  // branch.
   state.code.setInsertionPointToStart(&kernel.getBody().front());
   LLVM::ReturnOp::create(state.code, ValueRange());
   state.code.setInsertionPoint(kernel.getBody().front().getTerminator());

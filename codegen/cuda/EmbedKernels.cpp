@@ -196,7 +196,8 @@ LogicalResult EmbedKernelsPass::addEmulated(
       builder, host.getLoc(), "dyna_emulated_run",
       LLVM::LLVMFunctionType::get(builder.getI32Type(),
                                   {pointer, pointer, builder.getI64Type()}));
-  // A dyna_emulated_image: magic, size, kernels, how to run them.
+  // The fields of a dyna_emulated_image are magic, size, kernels, and a
+  // function that runs them.
   constexpr int64_t magic = 0x00554D45414E5944; // "DYNAEMU"
   constexpr int64_t size = 40;
   Operation *image = constants.table(
@@ -229,7 +230,7 @@ void EmbedKernelsPass::runOnOperation() {
   SmallVector<LLVM::LLVMFuncOp> all;
   SmallVector<int64_t> argumentBytes;
   for (auto function : kernels.getOps<LLVM::LLVMFuncOp>()) {
-    // As CudaLowering made them.
+    // CudaLowering made these attributes.
     auto block = function->getAttrOfType<DenseI32ArrayAttr>(
         NVVM::NVVMDialect::getMaxntidAttrName());
     TypeAttr parameter;

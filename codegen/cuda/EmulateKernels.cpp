@@ -89,13 +89,14 @@ LogicalResult Emulation::roundToBF16(LLVM::FPTruncOp op) {
 
 void Emulation::checkAlignment(Operation *op, Value address,
                                std::optional<uint64_t> alignment) {
-  constexpr uint64_t narrow = 2; // bf16 by itself, of which there are many
+  constexpr uint64_t narrow =
+      2; // single bf16 elements, of which there are many
   if (!alignment || *alignment <= narrow)
     return;
   ImplicitLocOpBuilder code(op->getLoc(), op);
   Value bytes = LLVM::ConstantOp::create(
       code, i32, code.getI32IntegerAttr(static_cast<int32_t>(*alignment)));
-  // `call` replaces an op, so it gets an op without use.
+  // `call` replaces an op, so give it one without users.
   (void)call(LLVM::UndefOp::create(code, i32), "dyna_emulated_aligned", Type(),
              {address, bytes});
 }
@@ -170,7 +171,7 @@ LogicalResult mlir::dyna::cuda::emulateKernels(ModuleOp kernels,
   for (Operation &op : llvm::make_early_inc_range(*kernels.getBody())) {
     if (auto global = dyn_cast<LLVM::GlobalOp>(op))
       if (global.getAddrSpace() != 0) {
-        global.erase(); // shared memory
+        global.erase(); // emulated shared memory is no global
         continue;
       }
     if (auto function = dyn_cast<LLVM::LLVMFuncOp>(op)) {

@@ -128,7 +128,7 @@ SmallVector<Value> Kernel::sumOfBlock(ArrayRef<Value> values, Value scratch) {
     Value first = code.add(index, code.i64(static_cast<int64_t>(sum) * warps));
     return code.offset(scratch, first, type);
   };
-  // Waits for threads that still read the old contents.
+  // Other threads may still read the old contents.
   syncBlock();
   code.ifThen(code.equal(lane, code.i64(0)), [&] {
     for (size_t i = 0; i < sums.size(); ++i)
@@ -187,7 +187,7 @@ Kernel::loop(Value begin, Value end, Value step, ValueRange carried,
              function_ref<SmallVector<Value>(Value, ValueRange)> body) {
   auto loop = scf::ForOp::create(code, begin, end, step, carried);
   OpBuilder::InsertionGuard guard(code);
-  // Without carried values the loop comes with its terminator.
+  // A loop without carried values already has a terminator, so remove that.
   if (!loop.getBody()->empty())
     loop.getBody()->back().erase();
   code.setInsertionPointToEnd(loop.getBody());

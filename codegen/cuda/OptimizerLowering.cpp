@@ -47,7 +47,7 @@ CudaLowering::takeRun(Op first, int64_t most,
   for (Operation *next = first->getNextNode();
        next && static_cast<int64_t>(run.size()) < most;
        next = next->getNextNode()) {
-    // Done with the update before it.
+    // The update before the cast already writes its copy.
     if (auto copy = dyn_cast<CastOp>(next); copy && isFusedCast(copy))
       continue;
     auto op = dyn_cast<Op>(next);
@@ -286,7 +286,8 @@ LogicalResult CudaLowering::lowerAdamw(FunctionLowering &function, AdamwOp op) {
   CodeBuilder &host = function.getCode();
   SmallVector<Type> types = typesOf(op);
   const unsigned tensors = types.size();
-  // Behind the tensors the factor of decay; beside the table scalars.
+  // Each row of the table has the tensors and the factor of decay. Scalars are
+  // apart.
   const unsigned words = tensors + 1;
   SmallVector<AdamwOp> run = takeRun<AdamwOp>(
       op, TensorTable::room(words, AdamwScalars().all().size() + 1),
@@ -374,7 +375,7 @@ LogicalResult CudaLowering::lowerCast(FunctionLowering &function, CastOp op) {
 /// Parts that the sum over a tensor is split into: by its size alone, as the
 /// scratch memory is.
 static int64_t squareParts(Value x) {
-  // Blocks and chunks as passes/memory/value/OpScratch.cpp counts them.
+  // Count blocks and chunks as passes/memory/value/OpScratch.cpp does.
   constexpr int64_t blockElements = 1024, minimumBlocks = 32;
   int64_t blocks = llvm::divideCeil(typeOf(x).getNumElements(), blockElements);
   return std::min<int64_t>(llvm::divideCeil(blocks, minimumBlocks), squareSums);
@@ -410,7 +411,7 @@ static void emitSquares(Kernel &kernel, TensorTable &table,
   Tensors sweep(kernel, table, entry, types, lanes);
   Value shared = kernel.sharedMemory(blockThreads / warpThreads * sizeOf(f64));
   Value zero = code.constant(f64, 0.0);
-  // As many whole pieces as there are, then elements.
+  // Handle whole pieces first, then single elements.
   Value whole =
       code.select(sweep.areAligned(),
                   code.bitAnd(sweep.count, code.i64(-lanes)), code.i64(0));
@@ -452,7 +453,7 @@ static void emitTotal(Kernel &kernel, TensorTable &table, Value total) {
     Value none = code.i64(0);
     Value parts = code.select(code.equal(table.count(kernel, entry), none),
                               none, table.value(kernel, entry, PartCountWord));
-    // To add 0 changes no sum of squares.
+    // Adding 0 does not change a sum of squares.
     code.ifThenElse(
         code.less(part, parts),
         [&] {

@@ -273,11 +273,11 @@ void CudaRows::turnHeads(
     function_ref<Angles(const Piece &)> angles,
     function_ref<void(Value, const Piece &, function_ref<Angles()>)> turn) {
   CodeBuilder &code = code_;
-  // Others may still read what the row before left in shared memory.
+  // Other threads may still read the shared memory of the row before.
   if (needsRowMemory(plan))
     kernel.syncBlock();
   int64_t lanes = std::gcd(teams.lanes, half), count = half / lanes;
-  // Lanes of a head are a power of two, so that heads are found by shifts.
+  // A head has a power of two of lanes, so that shifts find the head.
   int64_t perHead =
       std::min<int64_t>(llvm::PowerOf2Ceil(count), teams.teamThreads);
   int64_t atOnce = teams.teamThreads / perHead;
@@ -336,7 +336,7 @@ void CudaRows::storeSums(Value part) {
   Type type = plan.accumulator;
   int64_t perBlock = teams.perBlock();
   for (unsigned number = 0; number < plan.accumulations.size(); ++number) {
-    // Where a thread's pieces are among the team's, as if there were no other.
+    // Find the place among the pieces of the team, as if it were the only team.
     auto place = [&](const Piece &piece) {
       Value index =
           code.add(code.mul(teamThread, code.i64(teams.lanes)),
@@ -557,7 +557,7 @@ LogicalResult CudaLowering::lowerRows(FunctionLowering &function, RowsOp op) {
   FailureOr<RowsSlots> slots = collectSlots(function, op, *plan);
   if (failed(slots) || failed(checkSums(function, op, *plan)))
     return failure();
-  // The rest is for sums.
+  // The rest of shared memory is for sums.
   constexpr int64_t limit = sharedBytes - 1024;
   if (rowMemoryOf(*plan) > limit)
     return op.emitOpError("reads rotated rows of ")

@@ -36,8 +36,8 @@ LogicalResult CudaLowering::lowerEmbedding(FunctionLowering &function,
   launch(function, "embedding", slots, rowsPerBlock * warpThreads,
          host.ceilDiv(tokens, host.i64(rowsPerBlock)), [&](Kernel &kernel) {
            CodeBuilder &code = kernel.code;
-           // Every row as if it were the first of its token: which ones share a
-           // row of the table is known of no batch yet.
+           // Treat every row as the first of its token: which rows share a row
+           // of the table is only known for a batch.
            kernel.setRowBytes(2 * rowBytesOf(op.getResult()));
            kernel.forRow(kernel.slot(rowsSlot), [&](Value row) {
              auto rowOf = [&](unsigned slot, Value row) {
@@ -172,7 +172,7 @@ struct TableGradient {
           for (int64_t i = 0; i < rowsAtOnce; ++i) {
             Value place = code.add(first, code.i64(i));
             isThere.push_back(code.less(place, end));
-            // Behind the run its last row is loaded again.
+            // After the end of the run, load its last row again.
             Value row = loadIndex(runRows, code.min(place, last));
             Value from = rowOf(dy, localRow(row), dyElement);
             SmallVector<Value> &ofRow = terms.emplace_back();
@@ -265,7 +265,7 @@ LogicalResult CudaLowering::lowerTableGradient(FunctionLowering &function,
   launch(function, "table", slots, rowsPerBlock * warpThreads,
          host.mul(blocks, host.i64(columns.groups)), [&](Kernel &kernel) {
            CodeBuilder &code = kernel.code;
-           // Without the table's rows: how many runs there are, batches say.
+           // Leave out rows of the table: batches differ in runs.
            kernel.setRowBytes(rowBytesOf(dy));
            SmallVector<Piece> own;
            Value run = columns.find(kernel, own);

@@ -98,7 +98,7 @@ FunctionLowering::FunctionLowering(ModuleLowering &module, FunctionOp source)
       code(source.getLoc(), source.getContext()), parts(source) {
   SmallVector<Type> arguments(8, code.pointerType());
   std::string name = source.getSymName().str();
-  // The layer function takes over the name.
+  // The layer function gets the name of the source.
   source.setSymName(name + ".source");
   target = module.createFunction(name, source.getLoc(), code.i32Type(),
                                  arguments, /*isPublic=*/true);
@@ -108,7 +108,7 @@ FunctionLowering::FunctionLowering(ModuleLowering &module, FunctionOp source)
   failure->addArgument(code.i32Type(), source.getLoc());
   code.setInsertionPointToStart(failure);
   LLVM::ReturnOp::create(code, failure->getArgument(0));
-  // Addresses are computed in a block behind the stack's.
+  // Addresses are computed in a block after the one that allocates the stack.
   Block *start = &target.getBody().emplaceBlock();
   start->moveBefore(failure);
   code.setInsertionPointToStart(entry);
@@ -122,7 +122,7 @@ static LogicalResult lower(FunctionLowering &function, Operation *op) {
   bool fuses = module.takesEpilogues();
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](RowsOp op) {
-        // Done together with the product before it?
+        // The product before the sweep may have done it already.
         if ((fuses && getEpilogueProduct(op)) || function.isDescribed(op))
           return success();
         return module.lowerRows(function, op);
@@ -434,7 +434,7 @@ void FunctionLowering::choose(Value condition, function_ref<void()> then,
   };
   Block *yes = addBlock(), *no = addBlock();
   LLVM::CondBrOp::create(code, condition, yes, ValueRange(), no, ValueRange());
-  // Its blocks follow those of the calls in both.
+  // Add `after` last, because calls in both arms add blocks, which come first.
   Block *after = nullptr;
   SmallVector<std::pair<Block *, function_ref<void()>>> arms = {
       {yes, then}, {no, otherwise}};

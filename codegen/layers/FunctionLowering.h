@@ -156,7 +156,7 @@ public:
   Value getContext() { return argument(0); }
   Value getSegments() { return argument(5); }
 
-  // Tokens of the micro-batch; never asked for by roles without segments.
+  // Tokens of the micro-batch. Roles without segments never call this.
   Value getTokens(); ///< tq
   /// Returns the number of tokens that are the rows of a token-major value, or
   /// that an op sweeps over: all tokens, or this rank's.

@@ -47,7 +47,7 @@ static KernelProduct describe(FunctionLowering &function, Operation *op) {
   }
   product.form =
       function.sparseFormOf(product.isPerRow() ? product.b : product.c);
-  // Nothing of what it would be without is in memory.
+  // The result without the epilogue is never in memory.
   if (const DescribedEpilogue *epilogue = function.describedBehind(op)) {
     product.epilogue = epilogue;
     product.c = epilogue->result;
@@ -77,9 +77,9 @@ static KernelProduct describeRun(FunctionLowering &function,
     product.k = code.i64(width);
   else
     product.m = code.i64(width);
-  // They are one product if all are dense.
+  // Products are only joined if all of them are dense.
   product.form = {};
-  // A chain adds to what its first one does, in the order of the ops.
+  // A chain adds to the accumulator of its first op, in the order of the ops.
   product.accumulator =
       cast<MatrixProductOpInterface>(first).getProduct().accumulator;
   return product;
@@ -188,7 +188,7 @@ static void callRun(FunctionLowering &function, const ProductRun &run,
   llvm::sort(ops,
              [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
   CodeBuilder &code = function.getCode();
-  // Addresses and sizes are taken here, in front of the branch.
+  // Compute addresses and sizes before the branch.
   KernelProduct joined = describeRun(function, run, ops.front());
   SmallVector<KernelProduct> apart;
   SmallVector<Value> biases;
@@ -230,7 +230,7 @@ LogicalResult mlir::dyna::layers::lowerProduct(FunctionLowering &function,
            << function.placeOf(product.accumulator);
   const ProductRun *run = function.runOf(op);
   if (run && run->last() != op)
-    return success(); // done with the last of them
+    return success(); // the last product of the run does all
 
   FailureOr<PreparedRows> rows = failure();
   if (epilogue) {

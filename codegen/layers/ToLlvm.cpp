@@ -37,8 +37,8 @@ void mlir::dyna::layers::optimizeModule(llvm::Module &module,
   llvm::CGSCCAnalysisManager sccs;
   llvm::ModuleAnalysisManager modules;
   llvm::PipelineTuningOptions tuning;
-  // The generated loops are vector code already; what LLVM could still
-  // vectorise are scalar remainders, which are not worth the time or the size.
+  // Generated loops already use vectors. LLVM could only vectorize scalar
+  // remainders, which are not worth the time or the size.
   tuning.LoopVectorization = false;
   tuning.SLPVectorization = false;
   llvm::PassBuilder builder(&machine, tuning);

@@ -212,7 +212,7 @@ Value CodeBuilder::convertToFloat(Value integer, Type type) {
 }
 
 Value CodeBuilder::horizontalSum(Value vector) {
-  // Reassociation allows the tree that every instruction set adds alike.
+  // Reassociation allows the tree in which every instruction set adds.
   return vector::ReductionOp::create(*this, vector::CombiningKind::ADD, vector,
                                      arith::FastMathFlags::reassoc);
 }
@@ -222,7 +222,7 @@ Value CodeBuilder::horizontalSum(Value vector) {
 //===----------------------------------------------------------------------===//
 
 Value CodeBuilder::offset(Value pointer, Value index, Type element) {
-  // Addresses do not depend on what the bytes mean.
+  // Addresses do not depend on the type of the data, only on its width.
   Type unit = getIntegerType(element.getIntOrFloatBitWidth());
   return LLVM::GEPOp::create(*this, pointerType(), unit, pointer,
                              ArrayRef<LLVM::GEPArg>{index},
@@ -272,7 +272,7 @@ static Value roundToBF16(CodeBuilder &code, Value vector) {
       code.bitAnd(code.shiftRight(bits, 16), code.constant(type, int64_t(1)));
   Value rounded =
       code.add(bits, code.add(odd, code.constant(type, int64_t(0x7FFF))));
-  // Rounding could carry a NaN's mantissa into infinity: keep it quiet instead.
+  // Rounding could carry a NaN's mantissa into infinity, so make the NaN quiet.
   Value quiet = code.bitOr(bits, code.constant(type, int64_t(0x400000)));
   Value high =
       code.shiftRight(code.select(code.isNan(vector), quiet, rounded), 16);
@@ -316,7 +316,7 @@ CodeBuilder::forLoop(Value begin, Value end, int64_t step, ValueRange carried,
                      function_ref<SmallVector<Value>(Value, ValueRange)> body) {
   auto loop = scf::ForOp::create(*this, begin, end, i64(step), carried);
   InsertionGuard guard(*this);
-  // Without carried values the loop comes with its terminator.
+  // A loop without carried values already has a terminator, so remove that.
   if (!loop.getBody()->empty())
     loop.getBody()->back().erase();
   setInsertionPointToEnd(loop.getBody());
@@ -357,7 +357,7 @@ SmallVector<Value> CodeBuilder::sumColumns(
     function_ref<SmallVector<Value>(ArrayRef<Piece>)> body) {
   int64_t inLoop = count / (width * unroll) * unroll * width;
   bool useLoop = inLoop > width * unroll;
-  SmallVector<Value> totals; // unroll x sums vectors
+  SmallVector<Value> totals; // unroll * sums vectors
   for (unsigned i = 0; i < sums * unroll; ++i)
     totals.push_back(constant(VectorType::get(width, type), 0.0));
   auto accumulate = [&](MutableArrayRef<Value> into, ArrayRef<Value> terms) {

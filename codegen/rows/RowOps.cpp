@@ -61,7 +61,7 @@ static Value emit(RowPiece &row, SiluGradOp op) {
   return code.mul(row.get(op.getDy()), code.mul(s, slope));
 }
 
-// (1 + tanh u) / 2 = sigmoid(2 u): no cancellation where x is very negative.
+// (1 + tanh u) / 2 = sigmoid(2 u) does not cancel for very negative x.
 static constexpr double geluScale = 1.5957691216057308; // 2 sqrt(2 / pi)
 static constexpr double geluCubic = 0.044715;
 

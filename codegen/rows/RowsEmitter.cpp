@@ -133,7 +133,7 @@ void RowsEmitter::emitResults(const Piece &piece, int pass,
       continue;
     bool inPlace = value.getDefiningOp<RotaryOp>();
     for (unsigned result : results) {
-      // A rotary has written its first place already.
+      // A rotary has already written its first result.
       if (!std::exchange(inPlace, false))
         storeAt(get(value), resultRows.lookup(result), elementOf(value),
                 streaming && !plan.rereads.contains(value));

@@ -30,7 +30,7 @@ static Value polynomial(CodeBuilder &code, Value x,
 //===----------------------------------------------------------------------===//
 
 static Value atMost(CodeBuilder &code, Value x, double high) {
-  // Comparisons are this way round so that NaN stays.
+  // This order of the operands keeps a NaN.
   Value limit = code.like(x, high);
   return code.select(code.less(limit, x), limit, x);
 }
@@ -111,7 +111,8 @@ Value mlir::dyna::rows::emitLogistic2(CodeBuilder &code, Value t) {
     Value power = emitExp(code, code.mul(t, M_LN2));
     return code.div(code.like(t, 1.0), code.add(power, 1.0));
   }
-  // Results below 2^-124 do not matter: the reciprocal stays in its range.
+  // Results below 2^-124 do not matter, and the limit keeps the reciprocal in
+  // range.
   t = atMost(code, atLeast(code, t, -126.0), 124.0);
   Value shifted = code.add(t, exponentMagic);
   Value r = code.sub(t, code.sub(shifted, exponentMagic));

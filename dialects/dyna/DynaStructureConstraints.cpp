@@ -257,7 +257,8 @@ LogicalResult ModelOp::verifyRegions() {
 // CallOp
 //===----------------------------------------------------------------------===//
 
-/// Looks a symbol up that has to be an `Op`; says so otherwise.
+/// Returns the `Op` that a symbol names; reports an error and returns null if
+/// there is none.
 template <typename Op>
 static Op lookUp(Operation *from, SymbolTableCollection &symbols,
                  FlatSymbolRefAttr name, StringRef what) {

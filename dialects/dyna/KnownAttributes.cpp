@@ -102,7 +102,7 @@ static LogicalResult verifyBorders(FunctionOpInterface function) {
 
 LogicalResult check::verifyKnownAttributes(Operation *op) {
   for (NamedAttribute attribute : op->getDiscardableAttrs()) {
-    // A dialect with a table has looked at its attributes before.
+    // The dialect's table has already checked its attributes.
     Dialect *dialect = attribute.getNameDialect();
     if (!dialect || !dialect->getRegisteredInterface<KnownAttributes>())
       return refuse(op->emitOpError(), attribute.getName(), knownNames(op));

@@ -17,7 +17,7 @@ namespace plan = ::dyna::plan;
 using ::dyna::Field;
 using ::dyna::takenBy;
 
-// The dialect's modes and those of plans are one numbering.
+// The modes of the dialect and those of plans must have the same numbers.
 static_assert(static_cast<int>(Recompute::Full) == plan::RECOMPUTE_FULL &&
               getMaxEnumValForRecompute() == plan::Recompute_MAX);
 
@@ -233,7 +233,7 @@ void ExecDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/exec/Exec.cpp.inc"
       >::addTo(*this);
-  // No phase leaves any.
+  // No attribute of this dialect remains after a phase.
   addInterface(std::make_unique<dyna::KnownAttributes>(
       this, ArrayRef<dyna::KnownAttribute>()));
 }

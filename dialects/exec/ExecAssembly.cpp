@@ -65,7 +65,7 @@ parseSegments(OpAsmParser &parser, DenseI64ArrayAttr &samples,
               DenseI64ArrayAttr &streams, DenseI64ArrayAttr &keys) {
   SmallVector<int64_t> sample, begin, length, stream, key;
   bool hasBegin = false, hasStream = false, hasKeys = false;
-  // `number` is the default. Defaults that are written count as left out.
+  // `number` is the default. A default that is written counts as left out.
   auto parseOptional = [&](StringRef keyword, int64_t &number,
                            bool &hasOther) -> ParseResult {
     const int64_t usual = number;

@@ -236,7 +236,7 @@ GraphOp mlir::exec::importGraph(OpBuilder &builder, Location location,
     StageOp::create(builder, location, builder.getStrArrayAttr(layers));
   }
   for (int parameter = 0; parameter < model.parameters(); ++parameter)
-    // A parameter that no layer uses has no place.
+    // A parameter without a layer that uses it has no place.
     if (!graph.stagesOf(parameter).empty())
       ParameterOp::create(
           builder, location,

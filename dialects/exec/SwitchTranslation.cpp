@@ -9,7 +9,7 @@ using namespace mlir::exec;
 
 namespace plan = ::dyna::plan;
 
-// The dialect's words and the runtime's are one numbering.
+// The numbers of the dialect and those of the runtime must agree.
 static_assert(static_cast<int>(ParameterPart::Master) ==
                   static_cast<int>(::dyna::ParameterPart::Master) &&
               static_cast<int>(ParameterPart::Copy) ==
@@ -114,7 +114,7 @@ mlir::exec::exportTensors(SwitchPlanOp op, const ::dyna::Model *model) {
     tensor.elementBytes = static_cast<int64_t>(item.getElementBytes());
     tensor.from = rankBoxesOf(item.getFrom());
     tensor.to = rankBoxesOf(item.getTo());
-    // Gradients are added up, and each once.
+    // Gradients are added, and each exactly once.
     tensor.delivery = op.getMoved() == Moved::Gradients ? ::dyna::Delivery::Once
                                                         : ::dyna::Delivery::All;
   }

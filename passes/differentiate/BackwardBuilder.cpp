@@ -29,8 +29,8 @@ SmallVector<Value> BackwardBuilder::getAccumulators() const {
 
 void BackwardBuilder::add(Value forwardValue, Value gradient) {
   Value &sum = gradients[forwardValue];
-  // Summed at once, not at the end: only one partial sum lives. The new
-  // gradient stands first; if it is a matrix product, the sum can become its
+  // Add at once, not at the end, so that only one partial sum is live. The new
+  // gradient comes first: if it is a matrix product, the sum can become its
   // accumulator.
   sum = sum ? AddOp::create(opBuilder, gradient.getLoc(), gradient.getType(),
                             gradient, sum)

@@ -75,7 +75,7 @@ void ConvertComputeType::convertLayer(LayerOp layer) {
       return;
     for (Value result : op->getResults())
       result.setType(convert(result.getType()));
-    // Statistics are kept in the type that sums are kept in.
+    // Statistics have the type in which sums are kept.
     if (auto attention = dyn_cast<AttentionOp>(op))
       attention.getLse().setType(
           attention.getLse().getType().clone(getAccumulatorType(element)));

@@ -110,7 +110,7 @@ void Differentiate::runOnOperation() {
   }
   callsOfLayer = callsOfLayers(module);
 
-  // All layers are tried, so that one run reports the faults of all.
+  // Try all layers, so that one run reports the faults of all.
   bool failed = false;
   for (LayerOp layer : llvm::to_vector(module.getOps<LayerOp>()))
     failed |= mlir::failed(differentiateLayer(layer));

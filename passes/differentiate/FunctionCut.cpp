@@ -99,7 +99,7 @@ LogicalResult FunctionCut::build(OpBuilder &builder) {
   OpBuilder bodyBuilder = OpBuilder::atBlockEnd(&body);
   for (Operation *op : slice.ops) {
     bodyBuilder.clone(*op, mapping);
-    // Some results of an op may be given as arguments, which are kept.
+    // Some results of an op may be given as arguments, so keep these.
     for (Value result : op->getResults())
       if (available.contains(result))
         mapping.map(result, given.lookup(result));

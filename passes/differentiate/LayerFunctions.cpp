@@ -179,7 +179,7 @@ LogicalResult mlir::dyna::buildTrainingFunctions(OpBuilder &builder,
   TrainingFunctions functions(builder, layer, joint, saved);
   if (failed(functions.buildForward()))
     return failure();
-  // The plan keeps everything for the loss: backward follows forward at once.
+  // Plans keep all values of the loss, because its backward follows at once.
   if (!joint.endsInLoss() && (failed(functions.buildRecomputeSelective()) ||
                               failed(functions.buildRecomputeFull())))
     return failure();

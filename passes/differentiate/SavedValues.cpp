@@ -77,7 +77,7 @@ void SavedValuesChooser::collectUsedByBackward() {
   llvm::DenseSet<Value> read;
   for (Operation *op : backward.ops)
     read.insert_range(op->getOperands());
-  // A head without a norm hands over the gradient that forward made.
+  // A head without a norm passes on the gradient that forward computed.
   if (Value inputGradient = joint.getInputGradient())
     read.insert(inputGradient);
   for (Operation *op : forward.ops)
@@ -128,7 +128,7 @@ void SavedValuesChooser::dropWhatSweepsRepeat() {
 }
 
 void SavedValuesChooser::sortIntoTiers() {
-  // In block order: whatever a value can be made from is decided before it.
+  // In the order of the block, operands are decided before their users.
   llvm::DenseSet<Value> products;
   for (Value value : used) {
     BlockSlice slice =
@@ -145,7 +145,7 @@ void SavedValuesChooser::sortIntoTiers() {
 }
 
 void SavedValuesChooser::collectDeferred() {
-  // The ops that accumulate are those that depend on an accumulator.
+  // Ops that depend on an accumulator accumulate.
   llvm::DenseSet<Value> accumulators = forwardAccumulators;
   llvm::DenseSet<Value> deferred;
   auto isAccumulator = [&](Value value) {

@@ -290,7 +290,8 @@ LogicalResult LayerVerifier::verifyChain(FunctionOp function, const Slot &from,
                                          const Slot &to) {
   Value value = from.value;
   while (value != to.value) {
-    // A second user would see the accumulator before or after the first adds.
+    // A second user could see the accumulator before or after the first user
+    // adds.
     Operation *user = value.hasOneUse() ? *value.user_begin() : nullptr;
     Value next = user ? getAccumulated(user, value) : Value();
     if (!next) // DIFF3

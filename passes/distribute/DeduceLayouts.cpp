@@ -132,7 +132,7 @@ LogicalResult DeduceLayouts::deduce(LayerOp layer, const TensorDegree &degree) {
   SmallVector<FunctionOp> functions = functionsOf(module, layer.getSymName());
 
   OpBuilder builder(layer.getContext());
-  // Behind what was made of the layer before.
+  // Insert after the ops that were made for the layer before.
   Operation *&last = lastOf[layer];
   if (!last)
     last = functions.empty() ? layer.getOperation() : functions.back();
@@ -240,7 +240,7 @@ void DeduceLayouts::runOnOperation() {
       mlir::failed(requireUnplaced(getOperation())) ||
       mlir::failed(verifyDifferentiated(getOperation(), isLogical)))
     return signalPassFailure();
-  // All layers are tried, so that one run reports the faults of all.
+  // Try all layers, so that one run reports the faults of all.
   bool failed = false;
   lastOf.clear();
   SmallVector<LayerOp> layers =

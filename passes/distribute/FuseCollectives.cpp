@@ -31,7 +31,7 @@ static bool collectNeeds(Operation *op, Operation *first,
                          llvm::SetVector<Operation *> &needs) {
   SmallVector<Operation *> work = {op};
   while (!work.empty()) {
-    // Bodies see values from outside directly.
+    // Regions use values from outside without operands.
     bool isApart = true;
     work.pop_back_val()->walk([&](Operation *inner) {
       for (Value operand : inner->getOperands()) {

@@ -164,15 +164,15 @@ LogicalResult LocalVerifier::checkParts(Operation *op) {
   for (Value operand : op->getOperands())
     if (isActivation(operand.getType()))
       return checkTokens(op, meanings.lookup(operand).layout.dims[0]);
-  // Nothing that it takes has tokens: it may make those of this rank, or all,
-  // as the op that takes its result wants.
+  // No operand has tokens, so the op may make those of this rank or all, as the
+  // user of its result needs.
   return checkTokens(op, dist::kTokens.isOn(op) ? layer.tokens : AxisParts());
 }
 
 /// Returns the attributes of the logical op that the local one is a part of.
 FailureOr<DictionaryAttr> LocalVerifier::globalAttributes(Operation *op) {
   NamedAttrList attributes = meaningOf(op);
-  attributes.erase("shard"); // compared, with the next, in checkParts
+  attributes.erase("shard"); // checkParts compares this and the next
   if (countsTokens(op))
     attributes.erase(dist::kTokens.name);
   if (countsFeatures(op))
@@ -398,7 +398,7 @@ LogicalResult LocalVerifier::checkArguments() {
            << "takes " << arguments.size() << " arguments, but @"
            << logical.getName() << " takes " << logical.getNumArguments();
   for (auto [index, argument] : llvm::enumerate(arguments)) {
-    int number = static_cast<int>(index); // in the order of the logical ones
+    int number = static_cast<int>(index); // counted as in the logical function
     auto whole = dyn_cast<RankedTensorType>(expressions.typeOf(number));
     meanings[argument] = {number, Layout()};
     if (!whole) {

@@ -39,7 +39,7 @@ bool Selection::has(StringRef name) const {
     consumeDegree(name);
     return role.empty() || (!name.empty() && consumePart(name, role));
   }
-  // Layers may have dots in their names, roles have none.
+  // Names of layers may contain dots, names of roles do not.
   for (; !name.empty(); name = name.split('.').second)
     if (StringRef rest = name; consumePart(rest, role))
       return true;

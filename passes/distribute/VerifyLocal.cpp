@@ -159,7 +159,7 @@ LogicalResult ModuleVerifier::readLayouts(LocalLayer &layer) {
              << type << ", and of the gradient the same or a sum of such";
     layout = ::dyna::canonicalLayout(layout);
     gradient = ::dyna::canonicalLayout(gradient);
-    // The plan reduces sums there.
+    // The plan reduces partial sums over this group.
     if (!gradient.partial.empty() &&
         !groups.find(layer.meshAttr, gradient.partial))
       return layer.local.emitOpError()

@@ -101,10 +101,10 @@ static FusionNode describe(Operation &op, const TokenParts &parts,
   if (isRowWise(op)) {
     node.kind = FusionNode::RowWise;
     node.width = rowWidth(op);
-    // All tokens, or those of this rank in some group.
+    // The rows are all tokens, or the tokens of this rank in a group.
     dist::GroupAttr group = parts.ofRows(&op);
     node.rows = group ? group.getIndex() : -1;
-    // The whole row must be in memory.
+    // This op needs the whole row in memory.
     node.wholeRows = op.hasTrait<mlir::dyna::OpTrait::PairsFeatures>();
   } else if (isRowProduct(&op) &&
              target.epilogues == Target::Epilogues::AnySweep) {
@@ -123,7 +123,7 @@ static FusionGraph describe(Block &block, const TokenParts &parts,
     numberOf[argument] = graph.addArgument(parts.bytesOf(argument).tq);
   for (Operation &op : block.without_terminator()) {
     FusionNode node = describe(op, parts, target);
-    // An exchange reads what its collectives do.
+    // An exchange reads the operands of its collectives.
     op.walk([&](Operation *reader) {
       for (Value operand : reader->getOperands())
         if (operand.getParentBlock() == &block)

@@ -129,7 +129,7 @@ static void joinEpilogues(const ProductRun &run, ArrayRef<RowsOp> sweeps,
   for (RowsOp rows : sweeps) {
     if (readsOneOf(rows, sweeps))
       return;
-    // It may read what is made between its product and the others.
+    // A sweep may read values that are made between its product and the others.
     bool isReady = true;
     rows.walk([&](Operation *op) {
       for (Value operand : op->getOperands())

@@ -75,7 +75,7 @@ struct Range {
   bool isApartFrom(const Range &other) const {
     if (memory != other.memory)
       return true;
-    // Entries of the arrays are tensors of their own.
+    // Entries of the arrays are separate tensors.
     if (!block)
       return index != other.index;
     if (isBesides(other) && (column + rowBytes <= other.column ||
@@ -298,7 +298,7 @@ LogicalResult FunctionVerifier::checkOwnOperands(Operation &op,
     bool isAllowed = false;
     for (auto [accumulator, sum] : readers.sums)
       isAllowed |= accumulator == operand && sum == result;
-    // The product has turned it into its result row by row.
+    // The product turns this operand into its result row by row.
     isAllowed |= readers.productSums.contains(operand) &&
                  from.isSameAs(states[readers.product->getResult(0)].range);
     isAllowed |= result && from.isSameAs(written) &&
@@ -393,7 +393,7 @@ LogicalResult FunctionVerifier::runOp(Operation &op) {
   }
   if (failed(checkAccumulators(op)))
     return failure();
-  // Values without later reads need not be tracked.
+  // Values without later reads need no state.
   for (Value value : lastReads[&op])
     states.erase(value);
   return success();
@@ -415,7 +415,7 @@ void FunctionVerifier::findLastReaders() {
   auto numberOf = [&](Operation *reader) {
     Operation *outer = block.findAncestorOpInBlock(*reader);
     if (Operation *last = lastOfRun.lookup(outer))
-      outer = last; // reads when the whole run does
+      outer = last; // inner reads count until the end of the run
     return number[outer] + (getEpilogue(outer) ? 1 : 0);
   };
   for (Operation &op : block.without_terminator())

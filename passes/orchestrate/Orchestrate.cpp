@@ -86,7 +86,7 @@ private:
   readRanges(std::vector<::dyna::Strategy> &given) {
     std::vector<std::string> names;
     for (::dyna::Strategy &strategy : given) {
-      if (strategy.name.empty()) // there is one
+      if (strategy.name.empty()) // a single strategy has no name
         strategy.name = "strategy";
       names.push_back(strategy.name);
     }

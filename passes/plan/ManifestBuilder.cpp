@@ -20,7 +20,7 @@ using namespace mlir::dyna;
 
 namespace plan = ::dyna::plan;
 
-// The dialect's roles and the ABI's are one numbering.
+// The roles of the dialect and those of the ABI must have the same numbers.
 static_assert(static_cast<int>(Role::Evaluate) == DYNA_ROLE_EVALUATE &&
               static_cast<int>(Role::Cast) == DYNA_ROLE_CAST &&
               DYNA_ROLE_CAST + 1 == DYNA_ROLE_COUNT);
@@ -52,7 +52,7 @@ public:
     for (const std::string &strategy : strategies)
       manifest.add_strategies(strategy);
     manifest.set_format(1);
-    // Nothing is said of what it is without.
+    // The manifest leaves out the default target.
     if (TargetName target = targetOf(module).name; target != TargetName::Cpu)
       manifest.set_target(stringifyTargetName(target).str());
     manifest.set_producer("dynac " DYNA_VERSION);

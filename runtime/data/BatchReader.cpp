@@ -88,7 +88,7 @@ JsonObject DataCursor::toJson() const {
 }
 
 StatusOr<DataCursor> DataCursor::fromJson(const JsonValue &value) {
-  // Until samples were shuffled, places were documents and token offsets.
+  // Before samples could be shuffled, cursors had documents and token offsets.
   if (value.find("offset") && !value.find("place"))
     return Status::invalidArgument(
         "the place in the data is that of an earlier version, which knew no "
@@ -168,7 +168,7 @@ Status BatchReader::seek(const DataCursor &cursor) {
         " and its place in the data says nothing "
         "for --shuffle=" +
         orderName(options_.shuffle) + remedy);
-  // A piece behind its document's last is the next document's first.
+  // After the last piece of a document comes the first of the next document.
   bool isOrdered = cursor.shuffle == Shuffle::Documents;
   int64_t places = isOrdered ? index_->documents() : index_->size();
   if (cursor.place > places || cursor.piece > (isOrdered ? index_->size() : 0))
@@ -189,7 +189,7 @@ void BatchReader::seekNextEpoch(const DataCursor &cursor) {
 std::optional<int64_t> BatchReader::nextNumber() {
   bool isOrdered = options_.shuffle == Shuffle::Documents;
   int64_t places = isOrdered ? index_->documents() : index_->size();
-  // Ends, as there is a sample.
+  // The loop ends, because there is at least one sample.
   while (true) {
     if (head_.place >= places) {
       ++head_.epoch;
@@ -251,7 +251,7 @@ StatusOr<MiniBatch> BatchReader::next(int64_t tokens) {
     }
     int64_t size = static_cast<int64_t>(pending_->tokens.size());
     if (!batch.samples.empty() && batch.tokens + size > tokens)
-      return batch; // cursor_ stands before the pending sample
+      return batch; // cursor_ is still before the pending sample
     batch.tokens += size;
     batch.targets += size - std::count(pending_->targets.begin(),
                                        pending_->targets.end(), ignoreTarget);

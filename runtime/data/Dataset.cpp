@@ -153,7 +153,7 @@ public:
   std::string describe(int64_t index) const override {
     return all_->describe(order_(begin_ + index));
   }
-  // A few places of the order stand for the seed that chose it.
+  // A few places of the order identify the seed that chose it.
   uint64_t fingerprint() const override {
     return combine({all_->fingerprint(), static_cast<uint64_t>(begin_),
                     static_cast<uint64_t>(size_),

@@ -28,7 +28,7 @@ constexpr const char *nameText = "give text, lines of JSON or token ids";
 constexpr Signature signatures[] = {
     {0, "\x1f\x8b"sv, "gzip data", unpackIt},
     {0, "\x28\xb5\x2f\xfd"sv, "zstd data", unpackIt},
-    {0, "\x50\x2a\x4d\x18"sv, "zstd data", unpackIt}, // of pzstd
+    {0, "\x50\x2a\x4d\x18"sv, "zstd data", unpackIt}, // pzstd writes this first
     {0,
      "\xfd"
      "7zXZ\0"sv,

@@ -221,7 +221,7 @@ JsonLinesDataset::parseOnce(int64_t index) const {
       DYNA_RETURN_IF_ERROR(file_.checkUnchanged());
       return kept_;
     }
-    kept_.reset(); // before the next one takes as much
+    kept_.reset(); // frees it before the next line needs as much
     keptIndex_ = -1;
   }
   DYNA_ASSIGN_OR_RETURN(LinePointer line, parseUnchanged(index));
@@ -258,8 +258,8 @@ Status JsonLinesDataset::readIgnored(int64_t index,
 int64_t JsonLinesDataset::heldBytes() const {
   int64_t longest = 0;
   for (const Line &line : lines_)
-    // A parsed line is a string that grows by doubling. One of messages has that of
-    // a message beside it, and its ranges.
+    // A parsed line is a string that grows by doubling. For messages there are
+    // also a string of one message and the ranges.
     longest =
         std::max(longest, (line.shape.hasIgnored ? 6 : 2) * line.shape.tokens);
   return static_cast<int64_t>(lines_.capacity() * sizeof(Line)) + longest;

@@ -125,7 +125,7 @@ private:
     if (entry->second)
       return twice(key);
     DYNA_ASSIGN_OR_RETURN(JsonValue::Kind kind, reader_.kind());
-    // Tables have columns that some rows leave empty.
+    // Lines of tables may leave columns empty.
     if (fields_.isGiven && kind == JsonValue::Kind::Null)
       return reader_.skip();
     return takeString(key, entry->second.emplace());

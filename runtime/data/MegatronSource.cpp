@@ -83,8 +83,8 @@ template <typename Body> auto withTokenType(int code, Body body) {
 template <typename Token>
 int64_t firstForeign(std::string_view bytes, int64_t count,
                      int64_t vocabulary) {
-  // Short blocks have no branch inside, so that the compiler vectorises them.
-  // Memory is the limit.
+  // Short blocks without a branch inside are vectorized, so memory is the
+  // limit.
   constexpr int64_t block = 4096;
   for (int64_t begin = 0; begin < count; begin += block) {
     int64_t end = std::min(begin + block, count);
@@ -173,7 +173,8 @@ Status MegatronIndex::checkSequences(int64_t binBytes) const {
       return failure("starts at byte " + std::to_string(offset(i)) +
                      ", but the sequences before it end at byte " +
                      std::to_string(end));
-    // No overflow: `end` is checked against a file size in every round.
+    // This cannot overflow, because `end` is checked against a file size each
+    // time.
     end += int64_t(length(i)) * tokenBytes_;
     if (end > binBytes)
       return failure("ends at byte " + std::to_string(end) +
@@ -264,7 +265,7 @@ MegatronDataset::create(const MegatronIndex &index, MappedFile file,
   result->prefix_ = prefix;
   result->vocabulary_ = options.vocabulary;
   result->starts_.reserve(static_cast<size_t>(index.documents()) + 1);
-  // Sequences lie end to end, so their lengths say all.
+  // Sequences are contiguous, so their lengths give their places.
   int64_t start = 0, sequence = 0;
   for (int64_t document = 0; document <= index.documents(); ++document) {
     for (; sequence < index.firstSequence(document); ++sequence)

@@ -94,7 +94,7 @@ dyna::dataFiles(const std::vector<std::string> &paths) {
       std::string file = path.substr(lengths.size());
       files.push_back(file.substr(0, file.rfind(":documents=")));
     } else if (isDirectory(path)) {
-      // One that cannot be listed cannot be opened either, which says why.
+      // If a folder cannot be listed, opening it reports the reason.
       if (StatusOr<TextFolder> folder = listTextFolder(path); folder.isOk())
         for (const TextFile &file : folder->files)
           files.push_back(joinPath(path, file.name));

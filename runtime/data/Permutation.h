@@ -39,8 +39,8 @@ public:
   }
 
 private:
-  // Small domains need these rounds: with two bits a round function has only
-  // four values.
+  // Small domains need this many rounds: with two bits a round function has
+  // only four values.
   static constexpr int rounds = 8;
 
   uint64_t encrypt(uint64_t value) const {

@@ -110,7 +110,8 @@ Status SampleIndex::add(int64_t document) {
       s.targetCut += partOf(shape, 0).end < shape.tokens;
     (isPair(shape) ? s.shortened : count > 1 ? s.split : s.truncated) += 1;
   }
-  // The pieces of a document have two lengths at most, the longer ones first.
+  // The pieces of a document have at most two lengths, and the longer ones come
+  // first.
   int64_t longest = partOf(shape, 0).inputs();
   int64_t shortest = partOf(shape, count - 1).inputs();
   int64_t longer = count == 1 ? 1 : inputs - count * shortest;

@@ -21,7 +21,7 @@ using namespace dyna;
 
 StatusOr<ByteTokens> ByteTokens::create(int64_t vocabulary,
                                         const std::string &source) {
-  // In a larger vocabulary bytes are the ids of other tokens.
+  // In a larger vocabulary the ids of bytes are other tokens.
   if (vocabulary != endOfDocumentToken && vocabulary != endOfDocumentToken + 1)
     return Status::invalidArgument(
         source +
@@ -60,8 +60,7 @@ Status listOne(const std::string &root, const std::string &relative,
   if (!directory)
     return fileFailure("list", path, errno);
   DirectoryCloser closer{directory};
-  // Only errno tells the end from a failure, and what the loop does sets it
-  // too.
+  // Only errno tells the end from a failure, so clear it before each call.
   while (dirent *entry = (errno = 0, ::readdir(directory))) {
     if (entry->d_name[0] == '.')
       continue;
@@ -70,13 +69,14 @@ Status listOne(const std::string &root, const std::string &relative,
     struct stat facts;
     int descriptor = ::dirfd(directory);
     if (::fstatat(descriptor, entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) != 0)
-      continue; // gone since it was listed
+      continue; // it was removed after it was listed
     if (S_ISDIR(facts.st_mode)) {
       pending.push_back(std::move(name));
       continue;
     }
     if (S_ISLNK(facts.st_mode))
-      (void)::fstatat(descriptor, entry->d_name, &facts, 0); // or to nothing
+      (void)::fstatat(descriptor, entry->d_name, &facts,
+                      0); // a link may lead nowhere
     if (!S_ISREG(facts.st_mode)) {
       if (folder.leftOut++ == 0 || name < folder.firstLeftOut)
         folder.firstLeftOut = std::move(name);

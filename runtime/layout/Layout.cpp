@@ -18,8 +18,8 @@ namespace dyna {
 bool areIndependent(const AxisPart &a, const AxisPart &b) {
   if (a.axis != b.axis || a.size == 1 || b.size == 1)
     return true;
-  // Digits of one mixed-radix number: one part ends where, or before, the
-  // other begins, and its end divides the other's stride.
+  // Both are digits of one mixed-radix number if one part ends where, or
+  // before, the other begins, and its end divides the other's stride.
   const AxisPart &minor = a.stride < b.stride ? a : b;
   const AxisPart &major = a.stride < b.stride ? b : a;
   return major.stride % (minor.stride * minor.size) == 0;
@@ -95,7 +95,7 @@ Layout canonicalLayout(const Layout &layout) {
            std::make_tuple(b.axis, -b.stride, b.size);
   };
   std::sort(partial.begin(), partial.end(), majorFirst);
-  // Parts of size 1 may stand between two that join.
+  // Parts of size 1 may lie between two parts that join.
   result.partial = canonicalParts(partial);
   return result;
 }

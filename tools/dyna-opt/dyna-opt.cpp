@@ -57,7 +57,7 @@ static void showOurOptions(ArrayRef<const cl::Option *> ours) {
                                         "version"};
   for (auto &entry : cl::getRegisteredOptions()) {
     cl::Option *option = entry.second;
-    // One without a name is the list of passes.
+    // The option without a name is the list of passes.
     bool isShown = option->ArgStr.empty() ||
                    llvm::is_contained(shown, entry.first) ||
                    llvm::is_contained(ours, option);
@@ -160,7 +160,7 @@ static LogicalResult run(const std::string &input, const std::string &output,
   }
   if (output == "-")
     return MlirOptMain(llvm::outs(), std::move(buffer), registry, config);
-  // A wrong path is found before the work is done.
+  // Open the output first, so that a wrong path is reported before the work.
   auto file = ::dyna::OutputFile::replace(output);
   if (!file.isOk())
     return fail(file.status().message());
@@ -182,7 +182,7 @@ int main(int argc, char **argv) {
   DialectRegistry registry;
   registry
       .insert<mlir::dyna::DynaDialect, dist::DistDialect, exec::ExecDialect>();
-  // The output of the last phase can be read back, too.
+  // The output of the last phase can be input, too.
   registry.insert<LLVM::LLVMDialect, NVVM::NVVMDialect>();
   registerCanonicalizerPass();
   registerCSEPass();
@@ -202,8 +202,8 @@ int main(int argc, char **argv) {
       cl::desc("Of --mlir-print-ir-after-all, print functions of this role "
                "alone"));
   registerCLIOptions("Dyna optimizer driver", registry);
-  // Errors about a module as a whole would print all of it; the location says
-  // where.
+  // Errors about a whole module would print all of it, and the location is
+  // enough.
   findFlag("mlir-print-op-on-diagnostic").setInitialValue(false);
   showOurOptions({&layer, &role});
   auto [input, output] = parseCLIOptions(

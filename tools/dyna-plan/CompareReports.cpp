@@ -89,7 +89,7 @@ std::string explainBest(const Reports &sorted, int64_t memory) {
   const auto &[name, best] = sorted.front();
   const auto &[next, other] = sorted[1];
   std::string text = "best: " + name;
-  constexpr double least = 5e-4; // of what is printed as 0.1 %
+  constexpr double least = 5e-4; // smaller ones print as 0.0 %
   if (!fits(other, memory))
     text += ", the only plan that fits";
   else if (other.seconds < (1 + least) * best.seconds)

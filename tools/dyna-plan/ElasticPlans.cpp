@@ -381,7 +381,7 @@ planElastic(const PlanFlags &flags, const CostModel &costs,
         "give one with pp=2 or more");
   DYNA_ASSIGN_OR_RETURN(const auto conditions, parseSimulation(flags.simulate));
   DYNA_ASSIGN_OR_RETURN(auto requests, requestsOf(flags));
-  // Layers were cut before they changed.
+  // The cut was made for the layers before they changed.
   DYNA_ASSIGN_OR_RETURN(const CostModel before,
                         CostModel::create(costs.model(), costs.table()));
   DYNA_ASSIGN_OR_RETURN(StageCut cut, chooseLayers(before, strategy));

@@ -184,7 +184,7 @@ void PipelineSvg::addPhase(Panel &panel, const std::string &strategy,
         strategy.empty() ? "" : strategy + ": ", place.stage, place.replica);
     std::vector<Bar> bars =
         barsOf(plan.ranks[rank], times.ranks[rank], 1e-9 * times.makespan);
-    // Behind the end of its phase a rank is in the next one.
+    // After the end of its phase a rank is in the next phase.
     const auto &own = times.ranks[rank].instructions;
     fillBehind(bars, end,
                strategy.empty() || own.empty() ? times.makespan

@@ -41,7 +41,7 @@ bool isTrainingBinary(const std::string &path) {
   char begin[sizeof(magic)];
   auto file = openRegularFile(path);
   if (!file.isOk())
-    return false; // whoever reads it as text says why
+    return false; // reading it as text reports the error
   auto count = readAt(*file, path, 0, begin, sizeof(begin));
   return count.isOk() && *count == sizeof(begin) &&
          std::equal(begin, begin + sizeof(begin), magic);
@@ -66,7 +66,7 @@ StatusOr<Model> describeProgram(const PlanFlags &flags) {
     return Status::invalidArgument("cannot make a temporary file: " +
                                    error.message());
   llvm::scope_exit remove([&] { llvm::sys::fs::remove(printed); });
-  // A name without a folder is a file here, not a program of the path.
+  // A name without a folder is a file of this folder, not a program of PATH.
   std::string program = flags.model;
   if (program.find('/') == std::string::npos)
     program.insert(0, "./");

@@ -141,7 +141,7 @@ std::string describeBest(const std::string &name, const PlanReport &report,
     return formatText("'%s' alone fits, which %s does not: one strategy, "
                       "without ranges, is better here\n",
                       best.strategy, name);
-  // Not what would be told as 1.000 times as long.
+  // Do not report differences that print as 1.000 times as long.
   if (best.report.seconds < 0.9995 * report.seconds)
     return formatText("'%s' alone is faster for these lengths than %s: one "
                       "strategy, without ranges, is better here\n",
@@ -285,7 +285,7 @@ Status planAll(const PlanFlags &flags, const CostModel &costs,
   const std::vector<ContextErrors> slices = sliceErrors(costs.table(), flags);
   std::string gains;
   for (auto &[name, request] : requests) {
-    // A run chooses schedules by itself.
+    // A run chooses schedules itself.
     if (!flags.namesPlans()) {
       request.pipeline.clear();
       name = "ranges" + name.substr(PlanFlags::defaultWord().size());
@@ -295,7 +295,7 @@ Status planAll(const PlanFlags &flags, const CostModel &costs,
     sayNotes(steps->notes(), said);
     if (ranges.size() > 1)
       sayNotes({steps->describeHome()}, said);
-    // Each strategy alone is compared for the same samples.
+    // Compare each strategy alone for the same samples.
     Setting same = setting;
     if (std::string note = same.steps.shorten(steps->longest()); !note.empty())
       sayNotes({note}, said);

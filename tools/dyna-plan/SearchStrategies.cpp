@@ -122,7 +122,7 @@ public:
   std::string jsonOf(const SingleStrategy &single) const {
     return reportOf(single)
                .json(single.name())
-               .add("fits", true) // the others have rows of their own
+               .add("fits", true) // strategies that do not fit have other rows
                .add("of_steps", steps_.samples.size())
                .add("estimated_seconds", jsonRounded(single.expected, 6))
                .add("flags", single.flags())
@@ -176,7 +176,7 @@ Status refuseAll(const FoundSingles &found, const PlanFlags &flags) {
   if (found.lacking.empty())
     return Status::invalidArgument("no strategy can be planned");
   printLacking(found, flags);
-  llvm::outs().flush(); // ahead of the failure
+  llvm::outs().flush(); // before the message of the failure
   return Status::resourceExhausted(formatText(
       "no strategy fits these devices: the reasons of all %d plans that were "
       "tried stand above; try more devices, or fewer --tokens-per-batch",
@@ -239,7 +239,7 @@ StatusOr<SingleSpace> singlesOf(const PlanFlags &flags, const Opened &opened,
   space.requests.clear();
   for (NamedRequest &named : requests) {
     if (!flags.namesPlans())
-      named.request.pipeline.clear(); // what a run chooses itself
+      named.request.pipeline.clear(); // a run chooses these itself
     named.request.slices = slicesOfSearch(named.request.slices);
     space.requests.push_back(std::move(named.request));
   }
@@ -290,7 +290,7 @@ Status searchOne(const PlanFlags &flags, const Opened &opened,
                     }));
   if (found.fitting.empty())
     return refuseAll(found, flags);
-  // Costs that any compared strategy lacks influence which one is the best.
+  // Any compared strategy that lacks costs may change which is best.
   std::vector<Strategy> compared;
   for (const auto &single : found.fitting)
     compared.push_back(single.request.strategy);

@@ -139,8 +139,8 @@ int planSwitches(const PlanFlags &flags) {
   auto table = openTable(flags);
   if (!table.isOk())
     return fail(table.status());
-  // A binary has degrees and names of its own; a graph is compiled here, for
-  // what the switch goes through.
+  // A binary has degrees and names of its own. A graph is compiled here, for
+  // the strategies of the switch.
   const bool isCompiled = isTrainingBinary(flags.model);
   StatusOr<std::vector<Strategy>> strategies{std::vector<Strategy>()};
   if (!isCompiled)

@@ -91,7 +91,7 @@ StatusOr<Strategy> strategyOf(const PlanFlags &flags, const Model *binary) {
 }
 
 int planStrategy(const PlanFlags &flags, const std::vector<int64_t> &lengths) {
-  // A graph is compiled for its strategy, and a binary knows strategies.
+  // A graph is compiled for its strategy, and a binary already has strategies.
   const bool isCompiled = isTrainingBinary(flags.model);
   StatusOr<Strategy> strategy{Strategy()};
   if (!isCompiled)

@@ -24,7 +24,7 @@
 using namespace mlir;
 namespace cl = llvm::cl;
 
-// Bad input exits with 2, as everywhere in the project.
+// Bad input exits with code 2, as in every tool of the project.
 static int fail(const llvm::Twine &message) {
   llvm::errs() << "dyna-translate: " << ::dyna::messageText(message.str())
                << '\n';
@@ -43,7 +43,7 @@ static void showExcerpt(llvm::MemoryBufferRef text, unsigned line,
   while (--line)
     rest = rest.split('\n').second;
   rest = rest.split('\n').first;
-  auto isWithin = [&](size_t at) { // a character
+  auto isWithin = [&](size_t at) { // inside a character
     return at < rest.size() && (rest[at] & 0xc0) == 0x80;
   };
   size_t at = std::min<size_t>(column - 1, rest.size());
@@ -189,7 +189,7 @@ bool FrozenParts::read(bool isConfig) {
 static int translate(Import import, StringRef input, StringRef output,
                      const FrozenParts &frozen) {
   std::string message;
-  // A serialised plan is bytes.
+  // A serialised plan is binary, so do not open it as text.
   auto buffer = import == importPlan
                     ? openInputFile(input, &message)
                     : mlir::dyna::openTextInput(input, &message);

@@ -120,7 +120,7 @@ struct Flags {
                                  &lengths, &tokensPerBatch})
       DYNA_RETURN_IF_ERROR(flag->read(values));
     DYNA_RETURN_IF_ERROR(columns.read(values));
-    // A variable that is not set is an empty value.
+    // An unset shell variable would give an empty value.
     if (arch.getNumOccurrences() > 0 && arch.empty())
       return dyna::Status::invalidArgument("--arch is given, but empty");
     mlir::dyna::DriverOptions options;

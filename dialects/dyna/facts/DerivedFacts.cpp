@@ -87,7 +87,7 @@ void Deriver::addAttention(AttentionOp attention) {
   facts.headDim.insert({size, attention});
   double scale = attention.getScale().convertToDouble();
   double usual = 1 / std::sqrt(static_cast<double>(size));
-  // Written by hand with fewer digits it is still the same.
+  // A scale that was written with fewer digits is still the usual one.
   if (!attention.getCausal() || std::abs(scale - usual) > 1e-6 * usual)
     facts.unusualAttention = attention;
 }
@@ -168,7 +168,7 @@ Tables Deriver::addLayer(LayerOp layer) {
 void Deriver::addParameters(CallOp call, const Tables &tables,
                             SymbolTableCollection &symbols) {
   auto parameterAt = [&](unsigned number) -> FlatSymbolRefAttr {
-    // An input may be a table, too, for all that the ops know.
+    // The ops allow a table as input, too.
     return number < call.getParameters().size()
                ? cast<FlatSymbolRefAttr>(call.getParameters()[number])
                : FlatSymbolRefAttr();

@@ -60,7 +60,7 @@ private:
       return model.emitOpError() << "expects the fact '" << name
                                  << "' to be empty or a JSON object, but got ";
     };
-    // JSON's parser calls itself for each bracket.
+    // LLVM's JSON parser recurses for each bracket, so limit the depth first.
     if (findTextFault(text))
       return refuse() << "more than " << kMaxNesting << " open brackets";
     llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
@@ -121,7 +121,7 @@ private:
 } // namespace
 
 LogicalResult ModelOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  // The calls have a name for what is wrong with them.
+  // The verifier of calls reports calls that are wrong.
   std::optional<DerivedFacts> layers = deriveFacts(*this, symbols);
   if (!layers)
     return success();

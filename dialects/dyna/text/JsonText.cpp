@@ -16,7 +16,8 @@ using Json = llvm::json::Value;
 /// Finds duplicate keys. The text is known to be JSON.
 SmallVector<DuplicateKey> mlir::dyna::findDuplicateKeys(StringRef text) {
   SmallVector<DuplicateKey> found;
-  std::vector<std::map<std::string, size_t>> keys; // of the objects around
+  std::vector<std::map<std::string, size_t>>
+      keys; // one map for each open object
   for (size_t at = 0; at < text.size(); ++at) {
     char c = text[at];
     if (c == '{')
@@ -30,7 +31,7 @@ SmallVector<DuplicateKey> mlir::dyna::findDuplicateKeys(StringRef text) {
       at += text[at] == '\\';
     if (!text.drop_front(at + 1).ltrim().starts_with(":"))
       continue;
-    // Escapes may hide that two are one.
+    // Compare parsed keys, because escapes may spell one key in two forms.
     auto key = llvm::cantFail(llvm::json::parse(text.slice(begin, at + 1)));
     std::string name = key.getAsString()->str();
     auto [entry, isNew] = keys.back().insert({name, begin});
@@ -47,7 +48,7 @@ std::string mlir::dyna::printExcerpt(const Json &value) {
   if (text.size() <= most)
     return text;
   size_t end = most - 3;
-  while (end > 0 && (text[end] & 0xc0) == 0x80) // within a character
+  while (end > 0 && (text[end] & 0xc0) == 0x80) // inside a character
     --end;
   return text.substr(0, end) + "...";
 }

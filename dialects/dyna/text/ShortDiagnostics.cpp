@@ -19,7 +19,7 @@ static std::string shorten(StringRef line, int &column) {
     return line.str();
   constexpr size_t before = kMaxShownLine / 3;
   const auto at = std::min<size_t>(std::max(column, 0), line.size());
-  auto isWithin = [&](size_t i) { // a character
+  auto isWithin = [&](size_t i) { // inside a character
     return i < line.size() && (line[i] & 0xc0) == 0x80;
   };
   size_t begin = at < before ? 0 : at - before;

@@ -104,7 +104,8 @@ public:
 
   std::optional<TextFaultKind> see(size_t at) {
     const char c = text[at];
-    // All that affine expressions, numbers, names and dimensions are made of.
+    // Affine expressions, numbers, names and dimensions consist of these
+    // characters.
     const bool isOfRun =
         llvm::isAlnum(c) || StringRef("_$.()+*-?[]").contains(c);
     run = isOfRun ? run + 1 : 0;
@@ -213,7 +214,7 @@ public:
         if (auto kind = lengths.see(seen))
           return TextFault{seen, *kind};
       if (text[begin] == '"')
-        lengths.see(begin); // which ends a run
+        lengths.see(begin); // which ends a run of such characters
     }
     return std::nullopt;
   }
@@ -250,7 +251,7 @@ private:
   Aliases aliases;
   Lengths lengths;
   const uint64_t mostBytes;
-  // Open brackets of each kind: `>` must not close `[`.
+  // Open brackets are counted by kind, because `>` must not close `[`.
   int open[4] = {}, minus = 0, depth = 0;
 };
 

@@ -41,7 +41,7 @@ Value BlockDeducer::makeVersion(Operation *before, Value value, int source,
   if (info.isFixed ||
       ::dyna::canonicalLayout(from) == ::dyna::canonicalLayout(wanted))
     return info.versions[source];
-  // An op may take a value twice.
+  // One op may use a value twice.
   for (auto [layout, version] : llvm::zip_equal(info.layouts, info.versions))
     if (::dyna::canonicalLayout(layout) == ::dyna::canonicalLayout(wanted))
       return version;
@@ -75,7 +75,8 @@ LogicalResult BlockDeducer::visit(Operation *op) {
     Value value = operand.get();
     operand.set(makeVersion(op, value, choice->sources[index],
                             choice->operands[index]));
-    // The first op that adds to an accumulator says over what it is partial.
+    // The first op that adds to an accumulator determines over which axes it is
+    // partial.
     Info &info = infos[value];
     if (info.takesAnyPartial) {
       info.layouts[0] = versionLayouts[value] = choice->operands[index];

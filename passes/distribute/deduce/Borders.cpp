@@ -41,7 +41,7 @@ std::optional<Layout> Borders::ofPlace(PlaceAttr place, Type type) {
     return ofParameter(isOptimizer(role) ? layer.parameters : layer.gradients,
                        index);
   case Memory::Input:
-    if (isOptimizer(role)) // master, m and v of each
+    if (isOptimizer(role)) // master, m and v of each parameter
       return ofParameter(layer.parameters,
                          role == Role::Update ? index / 3 : index);
     return ofActivation(type);

@@ -101,8 +101,8 @@ LogicalResult LayerDeducer::layOutResult(FunctionOp function, unsigned index,
   size_t number = counts[memory]++;
   if (number < tier.size())
     return deducer.bring(use, tier[number]);
-  // Backward wants sums sooner or later; once is enough. A deferred value may
-  // be one that is added to a gradient as it is.
+  // Backward needs full sums in the end, so reduce them once, here. A deferred
+  // value may be added to a gradient as a partial sum.
   if (memory != Memory::Deferred) {
     if (failed(deducer.settle(use)))
       return failure();

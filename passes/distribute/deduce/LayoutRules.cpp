@@ -111,7 +111,7 @@ static FactorRule ruleOf(PositionsGradOp op) {
 static FactorRule ruleOf(LinearOp op) {
   Rule r(op);
   int t = r.tokens(), n = r.factor("n", op.getWeight(), 0);
-  // A bias would be added by every rank that sums over a part of k.
+  // Otherwise every rank that sums over a part of k would add the bias.
   int k = r.factor("k", op.getWeight(), 1,
                    op.getBias() ? Factor::Whole : Factor::Even);
   r.in(0, {{t}, {k}}).in(1, {{n}, {k}}).in(2, {{n}}).out(0, {{t}, {n}});

@@ -192,13 +192,14 @@ void FunctionPlanner::fixPlaces() {
   for (auto [argument, place] :
        llvm::zip_equal(block.getArguments(), plan.arguments)) {
     groupOf(argument).place = place;
-    // Not ours to overwrite, unless a result is to stand there.
+    // An argument must not be overwritten, unless a result replaces it.
     if (!replaced.contains(place))
       spanOf(argument).end = last;
   }
   for (auto [value, place] :
        llvm::zip_equal(block.getTerminator()->getOperands(), plan.results)) {
-    // Else an argument, or returned to another place too: copied.
+    // Otherwise it is an argument, or is also returned to another place, so
+    // copy it.
     if (!groupOf(value).place)
       groupOf(value).place = place;
   }
@@ -208,7 +209,8 @@ void FunctionPlanner::fixPlaces() {
 bool FunctionPlanner::hasRoom(const Group &group, const Span &span) const {
   if (span.isEmpty())
     return true;
-  // The last that begins no later than the span ends, and lives at all.
+  // Find the last span that begins no later than this one ends, and is not
+  // empty.
   auto after = group.byBegin.upper_bound(span.end);
   while (after != group.byBegin.begin()) {
     const Span &before = spans[(--after)->second];
@@ -230,7 +232,7 @@ bool FunctionPlanner::unite(Value a, Value b) {
   for (unsigned member : groups[from].members)
     groupIndex[member] = into;
   groups[into].members.append(groups[from].members);
-  // An empty span leaves its moment to one that is not.
+  // At one moment a span that is not empty replaces an empty one.
   for (auto [begin, member] : groups[from].byBegin)
     if (!spans[member].isEmpty())
       groups[into].byBegin[begin] = member;
@@ -277,7 +279,7 @@ bool FunctionPlanner::tryReplace(Operation *op, Value operand,
   PlaceAttr from = groupOf(operand).place, to = groupOf(result).place;
   if (from && to && from != to)
     return false;
-  // The product in front reads its operands until its last row is made.
+  // The product before the sweep reads its operands until its last row is done.
   auto rows = dyn_cast<RowsOp>(op);
   Operation *product = rows ? getEpilogueProduct(rows) : nullptr;
   for (Operation *user : operand.getUsers())
@@ -308,7 +310,7 @@ void FunctionPlanner::shareReplaced() {
       for (Value operand : op.getOperands())
         if (operand.getParentBlock() == &block)
           operands.insert(operand);
-    // Two operands live until now: no result lies on both.
+    // Both operands live until now, so no result may overlap both.
     SmallVector<OpResult> results(rows->getResults());
     for (Value operand : operands)
       for (OpResult &result : results)
@@ -574,11 +576,13 @@ FailureOr<TierPlan> mlir::dyna::planTiers(LayerOp layer,
                         body.getTerminator()->getOperands(), parts, plan)))
       return failure();
   }
-  // Whoever made the layer's input wrote it there, used again or not.
+  // The producer of the layer's input wrote it there, whether it is used or
+  // not.
   if (layer && !layer.getInputArguments().empty())
     plan.sizes[0] =
         TokenParts(layer).bytesOf(layer.getInputArguments().front());
-  // First each for itself: then every slot has a place that names it.
+  // Place each slot by itself first, so that every slot has a place with its
+  // name.
   placeSlots(plan);
   if (failed(joinSlots(functions, plan)))
     return failure();

@@ -163,7 +163,7 @@ void improve(const Items &items, const Neighbours &neighbours, int64_t bound,
 } // namespace
 
 int64_t maxLive(const std::vector<PackItem> &items) {
-  // An end comes before a begin at the same moment.
+  // At one moment ends come before begins.
   std::vector<std::pair<int64_t, int64_t>> changes;
   for (const PackItem &item : items)
     if (item.begin <= item.end) {

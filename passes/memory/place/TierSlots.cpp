@@ -89,14 +89,15 @@ void mlir::dyna::placeSlots(TierPlan &plan) {
   };
   for (auto [size, memory] : llvm::zip_equal(plan.sizes, tierMemories)) {
     if (memory == Memory::SavedInput) {
-      // Whoever made the layer's input wrote it there: it is at the start.
+      // The producer of the layer's input wrote it at the start of the block.
       for (auto &[key, slot] : plan.slots)
         if (key.first == memory)
           size = size.upperBound(slot.bytes);
       continue;
     }
     size = LinearBytes();
-    // Constant sizes first: then every offset is aligned for any token count.
+    // Place constant sizes first, so that every offset is aligned for any token
+    // count.
     for (bool isConstant : {true, false}) {
       for (auto &[key, slot] : plan.slots) {
         if (key.first != memory || (slot.bytes.tq == 0) != isConstant)
@@ -107,7 +108,7 @@ void mlir::dyna::placeSlots(TierPlan &plan) {
           size = size + slot.bytes;
           continue;
         }
-        // With the first of them.
+        // The first slot of a joint places all of its slots.
         const auto &keys = plan.joints[joint->second];
         if (*llvm::min_element(keys) == key)
           placeJoint(keys, size);

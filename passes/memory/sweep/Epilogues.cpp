@@ -126,7 +126,7 @@ SmallVector<DescribedEpilogue> mlir::dyna::describedEpilogues(RowsOp rows) {
   if (found.empty() || ops != members.size() ||
       results != rows->getNumResults())
     return {};
-  // The products are those directly in front, and no others.
+  // Only products directly before the sweep can have it as epilogue.
   SmallVector<DescribedEpilogue> epilogues;
   for (Operation *before = rows->getPrevNode(); epilogues.size() < found.size();
        before = before->getPrevNode()) {
@@ -154,17 +154,17 @@ static int savedRows(const Match &match, const Members &members) {
   auto isRest = [&](Operation *user) {
     return members.contains(user) && !llvm::is_contained(match.ops, user);
   };
-  // The product is written and read; what leaves the sweep is written.
+  // Without the epilogue, the product is written and read again.
   int before = 2, after = 0;
   for (Operation *op : match.ops) {
     Value made = op->getResult(0);
     bool leaves = isUsedBy(made, isOutside), stays = isUsedBy(made, isRest);
     before += leaves;
-    // C is always written, the sum only for others than the gelu.
+    // C is always written, and the sum only for users other than the gelu.
     after += op == match.ops.back() || leaves || stays;
     after += stays;
   }
-  // The product reads aux; then the rest may have to read it again.
+  // The product reads aux, and the remaining ops may have to read it again.
   if (auto grad = dyn_cast<GeluGradOp>(match.ops.front()))
     after += isUsedBy(grad.getX(), isRest);
   return before - after;

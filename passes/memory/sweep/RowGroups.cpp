@@ -31,7 +31,7 @@ public:
       sweep.first = static_cast<int>(node);
       sweep.rows.push_back(static_cast<int>(node));
       for (int operand : graph.nodes[node].operands) {
-        // One reader, though it may take the value twice.
+        // Count one reader, even if it uses the value twice.
         sweep.reads.insert({operand, 1});
         int producer = graph.values[operand].producer;
         if (producer >= 0 &&

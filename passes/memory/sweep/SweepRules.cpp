@@ -44,7 +44,7 @@ bool fitTogether(const FusionGraph &graph, const std::vector<int> &rows) {
 
 bool isLegal(const FusionGraph &graph, const std::vector<FusionUnit> &units) {
   std::set<int> done;
-  // Each unit's leader first, then its rows, in order.
+  // List each unit's leader first, then its rows in order.
   for (const FusionUnit &unit : units) {
     std::vector<int> nodes;
     if (unit.leader >= 0)

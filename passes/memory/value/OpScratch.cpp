@@ -15,7 +15,7 @@ using namespace mlir::dyna;
 LinearBytes mlir::dyna::stridedBytes(const LinearBytes &alone, int64_t rowBytes,
                                      int64_t stride) {
   LinearBytes bytes = alone;
-  // Rounded as TokenParts rounds, for parts of the tokens.
+  // Round as TokenParts does, for parts of the tokens.
   bytes.tq = llvm::divideCeil(alone.tq * stride, rowBytes);
   bytes.tq += bytes.tq % 2;
   return bytes;
@@ -47,7 +47,7 @@ static std::optional<LinearBytes> scratchOfRows(RowsOp rows) {
   int64_t bytes = 0;
   for (auto [accumulator, result] : accumulationsOf(rows)) {
     auto type = cast<RankedTensorType>(result.getType());
-    // Summed in the accumulator type even where the result is narrower.
+    // Sums use the accumulator type even if the result is narrower.
     Type sum = getAccumulatorType(type.getElementType());
     bytes +=
         dyna_align_block(targetOf(rows).partialSums * type.getNumElements() *

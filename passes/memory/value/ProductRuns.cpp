@@ -90,7 +90,7 @@ public:
   }
 
   SmallVector<ProductRun> find() {
-    // By x: products of one kind that could be side by side.
+    // Group by x the products of one kind that could be adjacent.
     llvm::MapVector<Value, Family> linears, weights;
     for (Operation &op : block) {
       if (auto linear = dyn_cast<LinearOp>(op)) {
@@ -146,7 +146,7 @@ private:
         break;
       chain.push_back(op);
     }
-    // All or none: a part of a chain would have to be cut out of it.
+    // Move all or none, because a part of a chain would have to be split off.
     size_t length = chain.size();
     Family sorted = chain;
     for (Operation *op : chain)

@@ -71,7 +71,7 @@ bool mlir::dyna::mayReplace(RowsOp rows, Value operand, OpResult result) {
       return false;
   }
 
-  // One pass over the row: each of its elements is read before one is stored.
+  // With one pass over the row, each element is read before it is stored.
   if (llvm::all_of(body.without_terminator(),
                    [](Operation &op) { return isElementwise(&op); }))
     return true;
@@ -85,7 +85,7 @@ bool mlir::dyna::mayReplace(RowsOp rows, Value operand, OpResult result) {
   DenseSet<Operation *> before = ancestorsOf(last);
   if (readers.size() != 1 || !before.contains(readers.front()))
     return false;
-  // Every op on every path from the reader to the result.
+  // Check every op on every path from the reader to the result.
   DenseSet<Operation *> seen;
   SmallVector<Operation *> path = {readers.front()};
   while (!path.empty()) {

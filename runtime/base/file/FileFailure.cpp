@@ -34,7 +34,7 @@ static bool lacksInodes(const std::string &path) {
   if (::statvfs(path.c_str(), &facts) != 0 &&
       ::statvfs(folder.c_str(), &facts) != 0)
     return false;
-  // Some file systems do not count inodes and say that there are 0 in all.
+  // Some file systems do not count inodes and report 0 in all.
   return facts.f_files > 0 && facts.f_favail == 0 && facts.f_bavail > 0;
 }
 

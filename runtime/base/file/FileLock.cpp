@@ -32,7 +32,7 @@ std::string dyna::describeLockHolder(int descriptor) {
     return unknown;
   char line[256];
   while (std::fgets(line, sizeof line, locks.get())) {
-    // 1: FLOCK  ADVISORY  WRITE 17068 fe:00:247066 0 EOF
+    // A line reads: 1: FLOCK  ADVISORY  WRITE 17068 fe:00:247066 0 EOF
     std::istringstream words(line);
     std::string number, kind, mode, access;
     long process = 0;

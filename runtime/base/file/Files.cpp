@@ -129,7 +129,7 @@ Status dyna::readPart(const std::string &path, const FileFacts &facts,
   DYNA_RETURN_IF_ERROR(lookAt(path, file, now));
   DYNA_RETURN_IF_ERROR(checkUnchanged(path, facts, now));
   DYNA_ASSIGN_OR_RETURN(int64_t done, readAt(file, path, offset, to, size));
-  // Once more: it may have changed while it was read.
+  // Look again: the file may have changed while it was read.
   DYNA_RETURN_IF_ERROR(lookAt(path, file, now));
   if (done < size)
     now.bytes = offset + done;
@@ -142,7 +142,7 @@ uint64_t dyna::hashBytes(std::string_view bytes, uint64_t seed) {
   uint64_t state[lanes];
   for (size_t lane = 0; lane < lanes; ++lane)
     state[lane] = dyna_mix64(seed + lane);
-  // Every step can be undone, so no single change is lost.
+  // Every step is invertible, so a single change always changes the result.
   auto absorb = [&](const char *at) {
     for (size_t lane = 0; lane < lanes; ++lane) {
       uint64_t word;

@@ -69,6 +69,7 @@ StatusOr<std::string> dyna::readFile(const std::string &path, int64_t limit) {
   std::string text(static_cast<size_t>(facts.st_size), '\0');
   DYNA_ASSIGN_OR_RETURN(int64_t done,
                         readAt(file, path, 0, text.data(), facts.st_size));
-  text.resize(static_cast<size_t>(done)); // shortened since it was looked at
+  text.resize(
+      static_cast<size_t>(done)); // the file has become shorter meanwhile
   return text;
 }

@@ -15,7 +15,7 @@ using namespace dyna;
 
 using Range = LostPages::Range;
 
-// A handler reaches globals alone, and takes no lock. The list only grows.
+// A handler reaches only globals and may take no lock, so the list only grows.
 static std::atomic<Range *> allRanges{nullptr};
 static std::atomic<uintptr_t> pageBytes{4096};
 static_assert(std::atomic<Range *>::is_always_lock_free &&
@@ -30,11 +30,11 @@ static void onBusError(int, siginfo_t *info, void *) {
   for (Range *range = allRanges; range; range = range->next) {
     if (address < range->begin || address >= range->end)
       continue;
-    // The rest of the file is of no use either, and a page at a time would be a
-    // signal for each.
+    // Replace the rest of the file at once, because each page would raise a
+    // signal and none is of use.
     const uintptr_t page = address & ~(pageBytes - 1);
     range->isLost = true;
-    // mmap is a plain system call here, and safe in a handler.
+    // mmap is a plain system call here, which is safe in a handler.
     void *zeros =
         ::mmap(reinterpret_cast<void *>(page), range->end - page, PROT_READ,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
@@ -43,7 +43,8 @@ static void onBusError(int, siginfo_t *info, void *) {
     errno = errnoBefore;
     return;
   }
-  // Not ours: it comes again, and what was there before has it.
+  // The address is not in our list: restore the earlier handler, which gets the
+  // next signal.
   ::sigaction(SIGBUS, &actionBefore, nullptr);
   errno = errnoBefore;
 }
@@ -64,7 +65,7 @@ struct FreeRanges {
 };
 
 static FreeRanges &freeRanges() {
-  // Never destroyed: mappings may end after globals do.
+  // The list is never destroyed, because mappings may end after globals.
   static FreeRanges &result = *new FreeRanges;
   return result;
 }

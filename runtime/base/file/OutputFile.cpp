@@ -117,7 +117,7 @@ StatusOr<OutputPlace> dyna::findOutputPlace(const std::string &path) {
   bool isStream = S_ISCHR(facts.st_mode) || S_ISFIFO(facts.st_mode);
   if (!isStream && !S_ISREG(facts.st_mode))
     return bad("a block device or a socket, expected a file name");
-  // A rename would not ask: what may not be written is not replaced either.
+  // A rename would ignore permissions, so refuse files that may not be written.
   if (::access(path.c_str(), W_OK) != 0)
     return fileFailure("write", path, errno);
   return S_ISFIFO(facts.st_mode) ? OutputPlace::Pipe
@@ -126,7 +126,7 @@ StatusOr<OutputPlace> dyna::findOutputPlace(const std::string &path) {
 }
 
 StatusOr<int> dyna::openStream(const std::string &path, int flags) {
-  // Without O_NONBLOCK a pipe would be waited for.
+  // Without O_NONBLOCK this would wait for the reader of a pipe.
   int descriptor = ::open(path.c_str(),
                           flags | O_WRONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0 && errno == ENXIO)
@@ -172,7 +172,8 @@ StatusOr<OutputFile> OutputFile::replace(const std::string &path) {
     file.descriptor_ = stream;
   } else if (file.openTemporary(0666) && place == OutputPlace::RegularFile &&
              ::stat(path.c_str(), &old) == 0)
-    (void)::fchmod(file.descriptor_, old.st_mode & 0777); // who may read it
+    (void)::fchmod(file.descriptor_,
+                   old.st_mode & 0777); // keeps who may read it
   if (file.descriptor_ < 0)
     return fileFailure("write", path, errno);
   return file;
@@ -187,7 +188,7 @@ StatusOr<OutputFile> OutputFile::standardOutput() {
 
 Status OutputFile::checkReplace(const std::string &path) {
   StatusOr<OutputPlace> place = findOutputPlace(path);
-  // Opening a pipe would tell its reader that there is nothing to come.
+  // Do not open a pipe: closing it would end its reader's input.
   if (!place.isOk() || *place == OutputPlace::Stream ||
       *place == OutputPlace::Pipe)
     return place.status();
@@ -197,12 +198,12 @@ Status OutputFile::checkReplace(const std::string &path) {
 /// Opens a file without a name in the folder of `path_`, where the file system
 /// has such; else one beside it.
 bool OutputFile::openTemporary(mode_t mode) {
-  // It gets its name through /proc.
+  // The file without a name gets its name later through /proc.
   if (::access("/proc/self/fd", X_OK) == 0) {
     naming_ = Naming::Link;
     descriptor_ =
         ::open(folderOf(path_).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
-    // Other errors occur with the name too, and are reported there.
+    // Other errors also occur with a name, and are reported there.
     if (descriptor_ >= 0)
       return true;
   }
@@ -229,8 +230,8 @@ Status OutputFile::giveName() {
   };
   if (naming_ == Naming::Link) {
     if (link(path_))
-      return Status::ok(); // only where nothing stands
-    // A link replaces nothing, a rename does.
+      return Status::ok(); // no file had this name
+    // A link cannot replace a file, so link under another name and rename that.
     for (int attempt = 0; errno == EEXIST && attempt < mostAttempts; ++attempt)
       if (std::string name = temporaryName(path_, attempt); link(name)) {
         temporary_ = name;
@@ -351,7 +352,7 @@ Status dyna::syncDirectory(const std::string &path) {
     return fileFailure("open", path, errno);
   int error = fileOperations().flush(descriptor) == 0 ? 0 : errno;
   ::close(descriptor);
-  // Some file systems cannot flush directories and say so.
+  // Some file systems cannot flush directories and report EINVAL.
   if (error == 0 || error == EINVAL)
     return Status::ok();
   return fileFailure("flush", path, error);

@@ -91,7 +91,7 @@ constexpr Load loadOf(TokenRange queries, TokenRange keys,
                       bool isOneStream = true) {
   Load load;
   load.queries = queries.length;
-  // Keys of one stream end with the queries.
+  // In one stream the keys end with the queries.
   load.keys = isOneStream ? std::min(queries.length, keys.length) : keys.length;
   load.context = keys.length - load.keys;
   load.segments = 1;

@@ -99,11 +99,11 @@ static std::string writeNumber(const JsonValue &value) {
     return std::to_string(*value.integer);
   char text[32];
   auto [end, error] = std::to_chars(text, text + sizeof text, value.number);
-  // Beyond all doubles a number is infinite, for which JSON has no name.
+  // Numbers beyond the largest double are infinite, which JSON cannot express.
   if (error != std::errc() || !std::isfinite(value.number))
     return value.number < 0 ? "-1e999" : "1e999";
   std::string number(text, end);
-  // A whole number that is no integer, as 8.0, stays what it is to other readers.
+  // A whole number such as 8.0 stays a real number for other readers.
   return number.find_first_of(".e") == std::string::npos ? number + ".0"
                                                          : number;
 }

@@ -164,7 +164,7 @@ Status JsonReader::skipString() {
     if (accept('"'))
       return Status::ok();
     if (!atEnd())
-      ++at_; // what is behind a backslash
+      ++at_; // the escaped character
   }
   at_ = text_.size();
   return failure("a string without its closing quote");
@@ -331,7 +331,7 @@ Status JsonReader::parseEscape(std::string &text) {
 Status JsonReader::parseString(std::string &text) {
   ++at_; // the opening quote
   while (true) {
-    // Plain ASCII is by far the commonest: copied in runs.
+    // Copy plain ASCII in runs, because nearly all text is ASCII.
     size_t begin = at_;
     while (!atEnd() && static_cast<unsigned char>(text_[at_]) >= 0x20 &&
            static_cast<unsigned char>(text_[at_]) < 0x80 && text_[at_] != '"' &&

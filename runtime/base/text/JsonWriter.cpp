@@ -15,7 +15,7 @@ namespace dyna {
 static JsonText number(double value, const char *format, int digits) {
   if (!std::isfinite(value))
     return JsonText::null();
-  // The largest number has 309 digits in front of the point.
+  // The largest double has 309 digits before the point.
   std::array<char, 400> text;
   std::snprintf(text.data(), text.size(), format, digits, value);
   return JsonText::raw(text.data());

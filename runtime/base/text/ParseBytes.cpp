@@ -12,7 +12,7 @@ namespace dyna {
 
 StatusOr<int64_t> parseBytes(const std::string &text) {
   double value = 0;
-  // Decimal digits alone: 0x10 is no number of bytes.
+  // Accept only decimal digits, so no 0x10.
   const auto [end, error] =
       std::from_chars(text.data(), text.data() + text.size(), value);
   const std::string unit(end, text.data() + text.size());

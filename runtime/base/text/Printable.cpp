@@ -63,11 +63,11 @@ std::string dyna::printable(std::string_view text, bool hasLines) {
 std::string dyna::excerpt(std::string_view text, size_t most) {
   if (text.size() <= most)
     return std::string(text);
-  auto isWithin = [&](size_t at) { // a character
+  auto isWithin = [&](size_t at) { // inside a character
     return (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
   };
   size_t end = most * 2 / 3, begin = text.size() - most / 3;
-  // A character has at most three bytes more.
+  // A UTF-8 character continues for at most three bytes.
   for (int i = 0; i < 3 && end > 0 && isWithin(end); ++i)
     --end;
   for (int i = 0; i < 3 && begin < text.size() && isWithin(begin); ++i)
@@ -77,7 +77,7 @@ std::string dyna::excerpt(std::string_view text, size_t most) {
 }
 
 std::string dyna::messageText(std::string_view text) {
-  // Before and after: what is not printable has four times the bytes.
+  // Shorten before and after, because bytes that are not printable become four.
   return excerpt(printable(excerpt(text, kMostMessageBytes)),
                  kMostMessageBytes);
 }

@@ -74,7 +74,7 @@ bool put(Writer &writer, std::string_view conversion,
     writer.put(format, value.real);
     return true;
   case TextKind::Text:
-    // Only the C library's strings are padded.
+    // The format may pad the text, which only works for C strings.
     writer.put(format, std::string(value.text).c_str());
     return true;
   }

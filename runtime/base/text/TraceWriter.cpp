@@ -102,7 +102,7 @@ void TraceWriter::slice(int process, int track, const std::string &name,
       .add("tid", track)
       .add("ts", jsonFixed(first, 3))
       .add("dur", jsonFixed(microseconds(end) - first, 3));
-  // The format's word for the time of a core.
+  // The trace format calls the time on a core `tdur`.
   if (arguments.coreSeconds >= 0)
     slice.add("tdur", jsonFixed(arguments.coreSeconds * 1e6, 3));
   event() += slice.add("args", said).text();
@@ -120,8 +120,8 @@ void TraceWriter::liveBytes(int process, double time, int64_t bytes) {
 
 void TraceWriter::arrow(int process, int track, double begin, double end,
                         uint64_t id, bool starts) {
-  // An arrow starts with its slice, and ends within one, as late as can be: what
-  // waits was there before.
+  // An arrow starts with its slice. It ends inside its target slice, as late as
+  // possible, because the waiting slice began earlier.
   const double first = microseconds(begin);
   double time = starts ? first : std::max(first, microseconds(end) - kTick);
   JsonObject event;
@@ -150,7 +150,7 @@ uint64_t messageArrow(int64_t step, int from, int to, bool isGradient,
   key = dyna_mix64(key ^ (static_cast<uint64_t>(channelIndex) << 48 |
                           static_cast<uint64_t>(microBatch) << 1 |
                           (isGradient ? 1 : 0)));
-  return key >> 12; // as a number of JSON: readers keep 53 bits
+  return key >> 12; // JSON readers keep only 53 bits
 }
 
 } // namespace dyna

@@ -22,7 +22,7 @@ double coreWaitSeconds() {
   struct Closer {
     void operator()(std::FILE *file) const { std::fclose(file); }
   };
-  // Linux: nanoseconds on a core, nanoseconds in its queue, turns.
+  // Linux reports nanoseconds on a core, nanoseconds in its queue, and turns.
   std::unique_ptr<std::FILE, Closer> file(
       std::fopen("/proc/thread-self/schedstat", "re"));
   unsigned long long ran = 0, waited = 0;

@@ -20,7 +20,7 @@ int64_t dyna::elementBytes(int32_t element) {
   }
 }
 
-// Into the copies for each instruction set below.
+// Inline it into the copies for each instruction set below.
 #define DYNA_INLINE inline __attribute__((always_inline))
 
 namespace {
@@ -45,7 +45,7 @@ struct Bf16 {
   DYNA_INLINE static uint16_t narrow(float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof(bits));
-    // Adding could carry a not-a-number into an infinity.
+    // Rounding could carry a NaN into an infinity, so make it quiet instead.
     uint32_t quiet = (bits >> 16) | 0x40;
     uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
     return static_cast<uint16_t>(value != value ? quiet : rounded);
@@ -137,7 +137,7 @@ DYNA_INLINE void reduceAny(const Arguments &a) {
     return reduceBy<Bf16>(a);
   case DYNA_ELEMENT_I32:
     return reduceBy<Plain<int32_t>>(a);
-  default: // refused by `checkCollective` before
+  default: // `checkCollective` has refused others
     return;
   }
 }

@@ -169,7 +169,7 @@ public:
 
 private:
   void iterate() {
-    // Lines 3 to 5: of the first totals, which no line changes.
+    // Lines 3 to 5 use the first totals, which no line changes.
     const double mean = std::accumulate(totals_.begin(), totals_.end(), 0.0) /
                         static_cast<double>(totals_.size());
     variance_ = varianceOf(totals_);

@@ -128,7 +128,8 @@ public:
             continue;
           const double load = sums_[at(begin, end)] + wait(s);
           const double squares = load * load + rest[s + 1][end].squares;
-          // As many as possible; sums of the same numbers differ by rounding.
+          // Take as many layers as possible. Sums of the same numbers differ by
+          // rounding.
           if (best.take == 0 || squares <= best.squares * (1 + 1e-12))
             best = {squares, end - begin};
         }
@@ -228,7 +229,7 @@ void weighAgain(const MoveProblem &problem, double stepSecondsNow,
   move.priceSeconds = priceSeconds;
   move.gainSeconds = saved * static_cast<double>(problem.stepsLeft);
   const double steps = saved > 0 ? std::ceil(priceSeconds / saved) : -1;
-  // Beyond that a double has no whole steps.
+  // From 9e15 on a double cannot count single steps.
   move.stepsToEarn = steps < 9e15 ? static_cast<int64_t>(steps) : -1;
   move.pays = saved > 0 && saved >= problem.test.leastShare * stepSecondsNow &&
               move.gainSeconds >= (1 + problem.test.margin) * priceSeconds;
@@ -252,7 +253,7 @@ WeighedMove weighMove(const MoveProblem &problem, const std::vector<int> &cut) {
 static WeighedMove bestByFormula(const MoveProblem &problem) {
   const WeighedMove stay = weighMove(problem, problem.cut);
   const auto others = static_cast<double>(problem.microBatches - 1);
-  // Seconds in all steps for a second of the slowest stage.
+  // The time of all steps for each second of the slowest stage.
   const double perLoad = others * static_cast<double>(problem.stepsLeft);
   if (!(perLoad > 0))
     return stay;
@@ -283,7 +284,7 @@ static WeighedMove bestByFormula(const MoveProblem &problem) {
     }
     if (!(perByte > 0))
       break;
-    // A slower cut is better only with fewer bytes than these.
+    // A slower cut is only better if it sends fewer bytes than this.
     const double bytes = std::floor((room - value) / perByte);
     limits.port = bytes < static_cast<double>(limits.port)
                       ? static_cast<int64_t>(bytes)

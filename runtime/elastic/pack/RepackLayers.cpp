@@ -76,7 +76,7 @@ Packing packingOf(const PackProblem &problem, int way, std::vector<int> cut,
 bool hasRoom(LayerBytes bytes, int64_t more) {
   for (int64_t &limit : bytes.limits)
     limit += more;
-  // Layers that take as many as they may: the cut of no seconds at all.
+  // Stages take as many layers as fit if layers cost no time.
   const std::vector<double> none(bytes.own.size(), 0);
   return partitionLayersWithin(none, static_cast<int>(bytes.limits.size()),
                                bytes)
@@ -157,7 +157,7 @@ int64_t lackingBytes(const PackProblem &problem, int stages, int replicas) {
   int64_t least = -1;
   for (const PackWay &way : problem.ways) {
     const LayerBytes bytes = packedBytes(problem, way, stages, replicas);
-    // With all layers in the first stage each other stage has less.
+    // With all layers in the first stage every other stage needs less.
     int64_t high = 0;
     for (size_t l = 0; l < bytes.own.size(); ++l)
       high += bytes.at(0, static_cast<int>(l));

@@ -73,7 +73,7 @@ Status addPattern(const Model &model, const std::string &pattern,
 } // namespace
 
 bool matchesPattern(const std::string &pattern, const std::string &name) {
-  // Which beginnings of the name the pattern so far stands for.
+  // Entry i is true if the pattern so far matches the first i characters.
   std::vector<bool> ends(name.size() + 1);
   ends[0] = true;
   for (char character : pattern) {

@@ -228,8 +228,7 @@ private:
 template <typename T>
 int64_t markRow(const T *values, int64_t count, uint64_t magnitude,
                 bool includesTies, uint8_t *mask) {
-  // Compares magnitudes, which have no sign. Ties are above the magnitude
-  // before.
+  // Compare magnitudes, which have no sign. To include ties, begin one lower.
   const uint64_t above = includesTies ? magnitude : magnitude + 1;
   int64_t marked = 0;
   for (int64_t i = 0; i < count; ++i) {

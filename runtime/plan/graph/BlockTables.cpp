@@ -31,7 +31,7 @@ int layerOf(const BlockContext &at, bool ofConsumer) {
 int64_t keptBytes(const BlockContext &at, int layer) {
   const MicroBatchFacts &m = at.microBatch;
   if (layer < 0)
-    return 0; // the loss is a result of the machine
+    return 0; // the machine holds losses
   // The output for the next stage. Inputs have a block on the first stage only.
   if (!at.view.hasLayer(layer))
     return at.i.op == Instruction::LOAD ? 0 : at.view.inputBytes(layer, m.load);

@@ -196,11 +196,12 @@ std::string manifestToJson(const Model &model) {
   options.always_print_primitive_fields = true;
   options.preserve_proto_field_names = true;
   plan::Manifest manifest = model.manifest();
-  manifest.set_gradient_type(model.gradientType()); // said, if only implied
+  manifest.set_gradient_type(
+      model.gradientType()); // printed even if it is the default
   std::string text;
   auto printed =
       google::protobuf::util::MessageToJsonString(manifest, &text, options);
-  // A manifest that was read has nothing that JSON cannot say.
+  // JSON can express every manifest that was read.
   return printed.ok() ? text : "{}\n";
 }
 

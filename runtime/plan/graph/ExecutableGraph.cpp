@@ -128,7 +128,7 @@ void ExecutableGraph::placeParameters() {
     for (int l = stages_[s].firstLayer; l < stages_[s].endLayer; ++l)
       for (int slot = 0; slot < model_->layer(l).parameters_size(); ++slot) {
         int p = model_->layer(l).parameters(slot);
-        // All users of a parameter split it alike (checkManifest).
+        // All users of a parameter split it in the same form (checkManifest).
         if (stagesOf_[p].empty() && degree_ >= 0)
           splitParameter(p, manifest.degrees(degree_)
                                 .kinds(model_->layer(l).kind())
@@ -281,7 +281,7 @@ void ExecutableGraph::groupHolders() {
             ids.insert({std::move(group), static_cast<int>(ids.size())})
                 .first->second;
       }
-  // In the order of the lists, not of their first mention.
+  // Number groups in the order of the lists, not of their first mention.
   std::vector<int> place(ids.size());
   for (auto &[group, id] : ids) {
     place[id] = static_cast<int>(holderGroups_.size());

@@ -34,7 +34,8 @@ Persistent neededFor(plan::Instruction::Op op) {
     needed |= static_cast<int>(Persistent::Gradients);
   if (touches(ParameterUse::Moments))
     needed |= static_cast<int>(Persistent::Training);
-  // Masters that are written alone are values (gathered where there is no copy).
+  // Masters that are written without a copy are the values, gathered before
+  // use.
   if (reads(op, ParameterUse::Masters))
     needed |= static_cast<int>(Persistent::Masters);
   return static_cast<Persistent>(needed);
@@ -71,8 +72,8 @@ PersistentLayout persistentLayout(const RankView &view, Persistent persistent,
         held.push_back(p);
   auto &places = layout.parameters;
   auto isHere = [&](int p) { return rowsAtHome.empty() || rowsAtHome[p] < 0; };
-  // Layer functions read whole tensors; what only the optimizer sees is as
-  // large as what it updates.
+  // Layer functions read whole tensors. Tensors that only the optimizer reads
+  // are as large as the part that it updates.
   for (int p : held)
     if (!view.hasCopy(p) && isHere(p))
       places[p].master =

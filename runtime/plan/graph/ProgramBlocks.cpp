@@ -96,7 +96,7 @@ void ProgramBlocks::findBundles(const plan::Plan &plan) {
 void ProgramBlocks::numberKeys(const plan::Plan &plan,
                                const plan::RankProgram &program) {
   std::array<int, keyColumnCount> counts;
-  counts.fill(1); // number 0: no value
+  counts.fill(1); // number 0 means no value
   for (const Instruction &i : program.instructions) {
     const BlockContext at = {view_, plan, i, microBatchOf(i)};
     for (int column = 0; column < columns_; ++column)
@@ -207,7 +207,7 @@ void ProgramBlocks::add(const Current &current, const BlockRule &rule,
   }
   use.block = present;
   if (present >= 0) {
-    // Another micro-batch may have taken it, for all that share it.
+    // Another micro-batch may have allocated the block that all of them share.
     use.bytes = blocks_[present].bytes;
     blocks_[present].last = current.index;
   }

@@ -21,7 +21,7 @@ int64_t bytesOf(const RankView &view, int p, const LayerState &state,
   };
   const int64_t held = left(view.elements(p));
   const int64_t updated =
-      state.frozen ? 0 : left(view.updatedElements(p)); // moments, and masters
+      state.frozen ? 0 : left(view.updatedElements(p)); // moments and masters
   const int64_t master = elementBytes(view.masterType());
   int64_t bytes = 0;
   auto add = [&](int64_t elements, int64_t element) {
@@ -53,7 +53,7 @@ int64_t csrSideBytes(int64_t rows, int64_t columns, int64_t survivors,
   const int64_t tiles = dyna_sparse_tiles(rows) * dyna_sparse_tiles(columns);
   const int64_t lines = dyna_align_block(tiles * DYNA_SPARSE_TILE);
   int64_t bytes = dyna_align_block((tiles + 1) * csrStartBytes);
-  bytes += 2 * lines; // in the order of the tile, and their counts
+  bytes += 2 * lines; // order of lines in the tile, and their counts
   bytes += dyna_align_block(survivors); // depths
   return isByColumn ? bytes + dyna_align_block(survivors * csrPlaceBytes)
                     : bytes;

@@ -55,7 +55,7 @@ int64_t missingBytes(const std::vector<SwitchTensor> &tensors) {
   for (const SwitchTensor &tensor : tensors)
     for (const RankBox &needed : tensor.to) {
       int64_t missing = needed.box.volume();
-      // A rank has one box of a tensor before.
+      // In the graph before, a rank has at most one box of a tensor.
       for (const RankBox &had : tensor.from)
         if (had.rank == needed.rank)
           missing -= intersect(had.box, needed.box).volume();

@@ -36,7 +36,7 @@ std::vector<SwitchTensor> valueTensors(const ExecutableGraph &home,
                                        const ExecutableGraph &to) {
   const Model &model = home.model();
   std::vector<SwitchTensor> tensors;
-  // The first layer that uses a parameter is the first to wait for it.
+  // The first layer that uses a parameter waits for it first.
   for (int p : parametersByFirstUse(model)) {
     SwitchTensor tensor;
     tensor.parameter = p;
@@ -207,7 +207,7 @@ SwitchTable::create(const std::vector<const ExecutableGraph *> &graphs,
 }
 
 SwitchTable SwitchTable::ofOne(const ExecutableGraph &graph) {
-  // Nothing is switched, so nothing can fail.
+  // Without switches nothing can fail.
   return *createWays({&graph}, /*home=*/0, /*make=*/nullptr);
 }
 
@@ -264,7 +264,7 @@ int SwitchTable::find(const std::string &name) const {
 
 StatusOr<std::vector<SwitchTable::PhaseSwitches>>
 SwitchTable::switchesOf(const plan::StepPlan &step) const {
-  // P1 compares the name of the graph, and says more about it.
+  // P1 compares the name of the graph and gives a better message.
   if (graphs() == 1 && step.phaseCount() == 1)
     return std::vector<PhaseSwitches>(1);
   if (graphs() == 1)

@@ -23,7 +23,7 @@ int64_t rowAtHome(const ExecutableGraph &home, const ExecutableGraph &graph,
   if (!view.holds(p) || !other.holds(p))
     return -1;
   const RankPart::Parameter &own = view.place(p), &there = other.place(p);
-  // The buffer of an uneven part is longer than the part.
+  // With an uneven part the buffer is longer than the part.
   if (own.rows * own.rowElements == 0 ||
       view.elements(p) != own.rows * own.rowElements ||
       own.firstColumn != there.firstColumn ||
@@ -64,7 +64,7 @@ std::vector<HeldParameters> heldOf(const ExecutableGraph &home,
     for (int p = 0; p < model.parameters(); ++p) {
       if (!view.holds(p))
         continue;
-      // As persistentLayout places them.
+      // Align as persistentLayout does.
       if (!model.isFrozen(p))
         held[rank].gradients += dyna_align_block(
             view.elements(p) * elementBytes(model.gradientType()));

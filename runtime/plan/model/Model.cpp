@@ -93,7 +93,7 @@ Model Model::unchecked(plan::Manifest manifest) {
 }
 
 StatusOr<Model> Model::parse(const void *data, int64_t bytes) {
-  // The library would print lines of its own.
+  // The library would print messages of its own.
   google::protobuf::LogSilencer silence;
   plan::Manifest manifest;
   if (!data || bytes <= 0 || bytes > std::numeric_limits<int>::max() ||
@@ -137,7 +137,7 @@ int64_t wholeRows(const plan::TensorSpec &spec, const Load &load) {
   case plan::TensorSpec::S:
     return load.segments;
   default:
-    return 1; // one tensor, whatever the load is
+    return 1; // one tensor, whatever the load
   }
 }
 

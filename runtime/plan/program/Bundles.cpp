@@ -121,7 +121,7 @@ std::vector<int> Bundles::previous(const std::vector<int> &microBatches) const {
   if (empty())
     return {};
   std::vector<int> previous(microBatches.size(), -1);
-  std::unordered_map<int, int> last; // index of the last one, by bundle
+  std::unordered_map<int, int> last; // index of the last slice, by bundle
   for (int index = 0; index < static_cast<int>(microBatches.size()); ++index) {
     const int bundle = of(microBatches[index]).bundle;
     if (bundle < 0)

@@ -32,7 +32,8 @@ struct Row {
 
   constexpr void add(BlockRule rule) {
     blocks[blockCount++] = rule;
-    // Past the end: Instruction::maxTaken is less than this row takes.
+    // This index is past the end if a row takes more than
+    // Instruction::maxTaken.
     if (rule.is(BlockRule::Take))
       taken.operands[taken.count++] = rule.operand;
   }
@@ -50,7 +51,7 @@ constexpr Row makeRow(const char *name, unsigned fields, int calls,
   return row;
 }
 
-// The words of Instructions.def.
+// These are the words of Instructions.def.
 namespace words {
 
 constexpr unsigned bit(Field field) { return 1u << static_cast<int>(field); }

@@ -38,7 +38,7 @@ std::string listFields(plan::Instruction::Op op);
 // Blocks
 //===----------------------------------------------------------------------===//
 
-/// Name of a block in an instruction. BlockKinds.def says which block it is.
+/// Names a block in an instruction. BlockKinds.def gives the block.
 enum class Operand {
 #define DYNA_OPERAND(name, ...) name,
 #include "runtime/plan/program/BlockKinds.def"

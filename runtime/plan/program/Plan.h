@@ -139,7 +139,7 @@ struct Plan {
   std::vector<MicroBatch> microBatches;
   std::vector<RankProgram> ranks;
   int64_t targetTokens = 0; ///< targets of the whole mini-batch, all replicas
-  // Further facts for exec IR. The verifier and the executor do not read them.
+  // Further facts for exec IR, which the verifier and the executor do not read.
   std::string name;
   std::vector<int64_t> lengths; ///< tokens of each sample
   /// Schedule that replaced the requested one; empty: none did. A schedule is replaced

@@ -113,17 +113,17 @@ int64_t varintBytes(int64_t value) {
 /// one byte, however large offsets are.
 void writePlaces(const plan::RankProgram &program, bool mayList,
                  plan::file::Rank &rank) {
-  std::vector<int64_t> places; // in alignments; -1: none
+  std::vector<int64_t> places; // in units of the alignment; -1: none
   for (const Instruction &i : program.instructions)
     for (int index = 0; index < takenBy(i.op).count; ++index)
       places.push_back(i.places[index] == plan::noPlace
                            ? -1
                            : i.places[index] / plan::placeAlignment);
-  std::unordered_map<int64_t, int64_t> numbers; // first how often, then which
+  std::unordered_map<int64_t, int64_t> numbers; // first counts, then numbers
   for (int64_t place : places)
     if (place >= 0)
       ++numbers[place];
-  using Count = std::pair<int64_t, int64_t>; // less often, place
+  using Count = std::pair<int64_t, int64_t>; // negated count, place
   std::vector<Count> counts;
   for (auto [place, count] : numbers)
     counts.push_back({-count, place});
@@ -136,7 +136,7 @@ void writePlaces(const plan::RankProgram &program, bool mayList,
     listed += varintBytes(place) -
               count * varintBytes(static_cast<int64_t>(number) + 1);
   }
-  // The list has a head of its own.
+  // The list itself has a header.
   const bool isListed = mayList && listed + 1 + varintBytes(listed) < direct;
   if (isListed)
     for (auto [count, place] : counts)
@@ -372,7 +372,8 @@ StatusOr<plan::Plan> decode(const plan::file::Plan &file,
   return plan;
 }
 
-// A known plan has exactly one form. Anything else in the file would be lost.
+// A known plan has exactly one form. Anything else in the file would be lost,
+// so refuse it.
 Status unknownForm() {
   return bad("they say more than this version knows, or were written by "
              "something else");

@@ -85,7 +85,7 @@ private:
           x.microBatch != y.microBatch || edgeOf(x) != edgeOf(y)) {
         std::string oneEnd = atRank(a, left[k].instruction);
         std::string otherEnd = atRank(b, right[k].instruction);
-        // If both send or both receive, both wait forever.
+        // If both send or both receive, they wait for ever.
         std::string cycle =
             p.sends == q.sends
                 ? formatText("; rank %d waits for rank %d, and that one for "

@@ -102,7 +102,7 @@ private:
     return {wire, static_cast<int>(side)};
   }
 
-  // Groups that grow with the replicas are listed once, not by each of their
+  // Groups that grow with the replicas are listed once, not for each of their
   // ranks.
 
   int normWire() {

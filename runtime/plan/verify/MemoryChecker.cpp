@@ -13,8 +13,8 @@ using plan::Instruction;
 
 Status MemoryChecker::step(int index, const Instruction &i) {
   DYNA_RETURN_IF_ERROR(checkPlaces(index, i));
-  // First what is there, then what is new, then what goes: an instruction's
-  // operands are all alive while it runs.
+  // First add blocks that exist, then new ones, then free: all operands of an
+  // instruction are live while it runs.
   for (const BlockUse &use : blocks_.uses(index))
     if (use.block < 0)
       return refuse(PlanRule::There, "the " +

@@ -141,7 +141,7 @@ Status ProgramOrder::step(const Instruction &i) {
   case ExchangeKind::ValueSwitch:
   case ExchangeKind::GradientSwitch:
     return part_.isPhase
-               ? Status::ok() // StepVerifier.h
+               ? Status::ok() // StepVerifier.h checks it
                : refuse(PlanRule::Switched,
                         "a switch stands in a plan that is no phase of a step");
   case ExchangeKind::Norm:
@@ -166,7 +166,7 @@ Status ProgramOrder::step(const Instruction &i) {
   case Instruction::TAKE_KEYS:
   case Instruction::CLEAR_KEY_GRADS:
   case Instruction::FREE_KEYS:
-    return Status::ok(); // SliceOrder.h
+    return Status::ok(); // SliceOrder.h checks it
   case Instruction::COMBINE_NORM:
     return combine();
   case Instruction::GRAD_NORM:
@@ -298,7 +298,8 @@ Status ProgramOrder::checkReceived(const Progress &progress, int layer,
 Status ProgramOrder::message(const Instruction &i) {
   ExchangeOp op = exchangeOf(i.op);
   Progress &progress = this->progress(i);
-  // An activation goes to the consumer's stage, a gradient comes from there.
+  // An activation goes to the consumer's stage, and a gradient comes from
+  // there.
   const bool isOutgoing = op.isTowardsConsumer();
   const std::vector<int> &edges = isOutgoing ? outgoing_ : incoming_;
   if (edges.empty())

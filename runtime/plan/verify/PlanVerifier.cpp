@@ -52,7 +52,7 @@ Status checkTargets(const plan::Plan &plan, const std::vector<int64_t> &lengths,
 /// Verifies P2: after its last position a model's table has no row to look up.
 Status checkLengths(const Model &model, const std::vector<int64_t> &lengths) {
   int64_t positions = model.manifest().facts().positions();
-  // With this limit no sum of lengths overflows.
+  // This limit keeps sums of lengths from overflowing.
   for (size_t sample = 0; sample < lengths.size(); ++sample)
     if (lengths[sample] < 0 || lengths[sample] > maxMicroBatchTokens)
       return refuse(
@@ -340,7 +340,7 @@ Status verifyProgram(const RankView &view, const plan::Plan &plan, int rank,
     return at(options, rank, -1, status);
   if (Status status = memory.finish(); !status.isOk())
     return at(options, rank, -1, status);
-  // Places of a phase are verified with its step.
+  // Places of a phase are verified together with its step.
   if (!options.isPhase && !(program.places == plan::PhasePlaces()))
     return at(
         options, rank, -1,

@@ -167,7 +167,7 @@ stepBlocks(const SwitchTable &switches,
     add(StepBlockKind::Gradients, held.gradients, at.body,
         std::max(at.own.last, at.go.last));
     const GraphSwitch::Side &go = phases[k].gradients->sides[rank];
-    // Only home is behind the last of the others.
+    // Only home comes after the last of the other phases.
     const bool isLate = k + 2 == step.phaseCount() &&
                         addsLate(step.phases.back().plan, k, rank);
     add(StepBlockKind::GradientTransit,

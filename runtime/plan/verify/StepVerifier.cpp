@@ -193,8 +193,8 @@ private:
     if (!isFirst && i.phase != (isValues ? phase_ + 1 : phase_))
       return refuse(PlanRule::Arrived, "started in another phase than its own");
     if (isFirst)
-      return Status::ok(); // of home, whole since its update
-    // Sums are the same in every run.
+      return Status::ok(); // home's values are whole since its update
+    // Add in the order of the phases, so that sums are the same in every run.
     if (!isValues && phase_ > 0)
       DYNA_RETURN_IF_ERROR(
           checkWaited(gradients_[phase_ - 1], phases_[phase_ - 1].gradients));
@@ -292,7 +292,7 @@ Status checkOrder(const SwitchTable &table, const plan::StepPlan &step,
                   std::vector<ExchangeStarts> own, StepPosition &failedAt) {
   ExchangeStarts all;
   all.starts.resize(table.graph(table.home()).ranks());
-  // (gradients, phase, bucket)
+  // The key is (gradients, phase, bucket).
   std::map<std::tuple<bool, int, int>, int> buckets;
   auto wireOf = [&](const Instruction &i) {
     const bool isGradients =
@@ -323,7 +323,7 @@ Status checkOrder(const SwitchTable &table, const plan::StepPlan &step,
           start.wire = wireOf(i);
           start.entry = 0;
           const std::vector<int> &ranks = all.wires[start.wire].ranks;
-          // It copies for itself alone.
+          // The rank only copies for itself.
           if (std::find(ranks.begin(), ranks.end(), static_cast<int>(rank)) ==
               ranks.end())
             continue;
@@ -444,7 +444,7 @@ VerifiedStep::proveFor(const SwitchTable &switches, plan::StepPlan step,
   VerifyOptions options;
   options.targets = targets;
   options.updates = updates;
-  // The memory of several phases together is compared below.
+  // The memory of several phases is compared together below.
   const bool isAlone = step.phaseCount() == 1;
   if (isAlone)
     options.limits = regionLimits;
@@ -468,7 +468,7 @@ VerifiedStep::proveFor(const SwitchTable &switches, plan::StepPlan step,
   std::vector<int> all(switches.graph(switches.home()).ranks());
   std::iota(all.begin(), all.end(), 0);
   const std::vector<int> &checked = ranks ? *ranks : all;
-  // One phase has no switches, and its programs must not name any (P6).
+  // A single phase has no switches, and its programs must not name any (P6).
   for (int rank : isAlone ? std::vector<int>() : checked)
     DYNA_RETURN_IF_ERROR(
         RankSwitches(switches, step, phases, training, rank).check(position));

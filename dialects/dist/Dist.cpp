@@ -359,7 +359,7 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op,
   auto *known = getRegisteredInterface<dyna::KnownAttributes>();
   if (failed(known->verify(op, attribute)))
     return failure();
-  // A layer may have the attribute under a misspelt name.
+  // A layer may have the attribute with a typing error in its name.
   if (isLayer(op))
     for (NamedAttribute other : op->getDiscardableAttrs())
       if (other.getNameDialect() == this && failed(known->verify(op, other)))
@@ -370,7 +370,7 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op,
   if (name == kLayouts.name)
     return verifyLayouts(op, attribute, op->getResultTypes(), false);
   if (auto function = dyn_cast<FunctionOpInterface>(op)) {
-    // The op itself is verified after this and will say that it has no type.
+    // The verifier of the op runs later and reports the missing type.
     auto type = op->getAttrOfType<TypeAttr>("function_type");
     if (!type || !isa<FunctionType>(type.getValue()))
       return success();

@@ -29,8 +29,8 @@
 
 namespace mlir::dist {
 
-// Discardable attributes. The table in Dist.cpp describes them and says on
-// which ops they may stand.
+// Discardable attributes. The table in Dist.cpp describes them and lists the
+// ops on which they may be.
 template <typename AttributeType>
 using PhaseAttribute = dyna::PhaseAttribute<AttributeType>;
 

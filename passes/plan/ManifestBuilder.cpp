@@ -111,7 +111,7 @@ static void setSpec(plan::TensorSpec *spec, Type type, Attribute layout) {
   auto tensor = cast<RankedTensorType>(type);
   spec->set_type(elementType(tensor.getElementType()));
   bool dynamic = tensor.getRank() > 0 && tensor.isDynamicDim(0);
-  // Every activation of a decoder has the rows of the queries of stream 0.
+  // Every activation of a decoder has a row for each query of stream 0.
   SmallVector<::dyna::AxisParts> splits = splitsOf(layout);
   bool isPart = dynamic && !splits.empty() && !splits.front().empty();
   spec->set_rows(isPart    ? plan::TensorSpec::TQ_PART
@@ -197,7 +197,7 @@ LogicalResult ManifestBuilder::addLayer(CallOp call) {
     return failure();
   plan::Layer *out = manifest.add_layers();
   int index = manifest.layers_size() - 1;
-  // Inputs from other calls; the rest are the model's arguments.
+  // List inputs from other calls; other inputs are the model's arguments.
   for (Value input : call.getInputs())
     if (auto producer = layerIndex.find(input); producer != layerIndex.end())
       out->add_producers(producer->second);
@@ -248,7 +248,7 @@ LogicalResult ManifestBuilder::checkIgnoredTargets() {
   return failure(result.wasInterrupted());
 }
 
-// The work that ops state is what kernels count.
+// Ops and kernels must count the same work.
 static_assert(DYNA_ATTENTION_PRODUCTS == kAttentionProducts &&
               DYNA_ATTENTION_GRAD_PRODUCTS == kAttentionGradProducts);
 
@@ -325,7 +325,7 @@ static LogicalResult setFlops(plan::LayerKind::Role *role,
 // Exchanges of layer functions
 //===----------------------------------------------------------------------===//
 
-// The codes of CollectiveLowering.cpp are the manifest's.
+// CollectiveLowering.cpp uses the codes of the manifest.
 static_assert(
     plan::LayerExchange::ALL_REDUCE == int(DYNA_EXCHANGE_ALL_REDUCE) &&
     plan::LayerExchange::ALL_GATHER == int(DYNA_EXCHANGE_ALL_GATHER) &&
@@ -468,7 +468,7 @@ LogicalResult ManifestBuilder::setKind(plan::LayerKind *kind, LayerOp layer) {
     if (failed(setFlops(role, function)))
       return failure();
     ExchangeList(function, role);
-    // Functions that compute have one list (dyna-verify-memory).
+    // All functions that compute have the same list (dyna-verify-memory).
     if (function.getRole() == Role::Forward)
       for (int64_t slot : function.getSparseParameters())
         kind->add_sparse_parameters(static_cast<int32_t>(slot));

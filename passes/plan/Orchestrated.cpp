@@ -134,8 +134,8 @@ mlir::dyna::readOrchestration(exec::OrchestrationOp op,
       [&](const SwitchTable::Way &way, const auto &tensors) {
         return plans.find(way, tensors);
       });
-  // Errors were already reported: tensors are compared, and each switch is
-  // checked by its own verifier.
+  // Errors were reported above: tensors are compared, and each switch has its
+  // own verifier.
   if (!table.isOk())
     return failure();
   orchestrated.switches = std::move(*table);

@@ -50,7 +50,7 @@ private:
     auto steps = llvm::to_vector(getOperation().getOps<exec::StepOp>());
     if (steps.empty())
       return success();
-    // Its phases asked for it.
+    // A step has phases, and phases need an orchestration.
     FailureOr<Orchestrated> orchestrated =
         readOrchestration(findOrchestration(getOperation()), model);
     if (failed(orchestrated))
@@ -64,7 +64,7 @@ private:
 
   LogicalResult order(exec::PlanOp op, const PlanInputs &inputs) {
     const std::string &pipeline = inputs.words.pipeline;
-    // Home's phase may have no samples: then it has nothing to schedule.
+    // The phase of home may have no samples, and then has nothing to schedule.
     if (!op.hasPrograms() && !op.getOps<exec::MicroBatchOp>().empty())
       return op.emitOpError(
           "has no programs yet; run --dyna-schedule on it first");

@@ -28,7 +28,7 @@ namespace plan = ::dyna::plan;
 using ::dyna::Status;
 
 LogicalResult mlir::dyna::refuse(Operation *op, const Status &status) {
-  // Names in files of costs are others' text.
+  // Names in files of costs may have any text.
   return op->emitError(::dyna::printable(status.message()));
 }
 
@@ -180,7 +180,7 @@ limitOptions(const PlanDraft &draft, const ::dyna::Planner &planner) {
         std::max<int64_t>(draft.rankMemory - draft.heldBeside, 0));
   };
   auto regions = sizeRegions();
-  // Micro-batches that are there already may be smaller than they might be.
+  // Micro-batches that the draft already has may be smaller than the limit.
   if (regions.status().code() == ::dyna::StatusCode::ResourceExhausted &&
       !draft.plan.microBatches.empty()) {
     limited = ownOptions(draft);
@@ -329,7 +329,7 @@ Status mlir::dyna::schedulePlan(PlanDraft &draft,
 }
 
 Status mlir::dyna::orderPlan(PlanDraft &draft, const ::dyna::CostModel &costs) {
-  // Home's phase, where no sample is evaluated there.
+  // In an evaluation the phase of home has no program if it has no samples.
   if (draft.evaluate && draft.plan.microBatches.empty())
     return Status::ok();
   ::dyna::Planner planner(draft.graph, costs);

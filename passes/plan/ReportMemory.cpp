@@ -172,8 +172,8 @@ struct ReportMemory : mlir::dyna::impl::ReportMemoryBase<ReportMemory> {
   FailureOr<Report> collect() {
     Report report;
     report.persistent = countPersistent(getOperation());
-    // Without functions there is nothing that would take memory, and an empty
-    // table would look like an answer.
+    // Without functions nothing needs memory, and an empty table would look
+    // like an answer.
     if (getOperation().getOps<FunctionOp>().empty())
       return getOperation().emitError("has no functions to report the memory "
                                       "of; run dyna-differentiate and "
@@ -189,8 +189,8 @@ struct ReportMemory : mlir::dyna::impl::ReportMemoryBase<ReportMemory> {
       });
       report.layers.push_back(std::move(*layer));
     }
-    // Layers without a model make no step, nor do samples without tokens, nor
-    // keys of other micro-batches.
+    // A step needs a model, samples that have tokens, and keys of its own
+    // micro-batches.
     bool isStep = s > 0 && s <= tq && (tkv == 0 || tkv == tq) &&
                   !getOperation().getOps<ModelOp>().empty();
     if (!isStep)

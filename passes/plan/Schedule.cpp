@@ -129,7 +129,7 @@ private:
                             ::dyna::findSchedule(asked.pipeline));
     }
     if (draft.graph.stages() == 1)
-      options.schedule = before; // there is only one
+      options.schedule = before; // only one schedule is possible
     if (options.schedule == before && asked.inFlight == 0)
       return Status::ok();
     size_t most = 0;

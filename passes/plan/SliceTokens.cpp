@@ -52,7 +52,7 @@ private:
     if (failed(draft))
       return failure();
     ::dyna::PlanOptions &options = draft->options;
-    // `words` checked it.
+    // `words` has checked the text.
     options.slices = *::dyna::parseSlices(inputs.words.slices);
     ::dyna::Planner planner(draft->graph, inputs.costs);
     auto sliced =

@@ -115,7 +115,7 @@ static ::dyna::StatusOr<StepDraft> beginTurns(const Orchestrated &orchestrated,
     step.phases.push_back(
         {turn, std::move(draft), {dealt.begin(), dealt.end()}});
   }
-  // The samples that are joined to one are numbered anew.
+  // Number the samples of the joined phase anew.
   int64_t samples = 0;
   for (StepDraft::Phase &phase : step.phases)
     if (areJoined) {
@@ -235,7 +235,7 @@ LogicalResult mlir::dyna::joinStep(exec::StepOp op,
           ::dyna::joinPhases(orchestrated.switches, ::dyna::trains(step), step);
       !status.isOk())
     return refuse(op, status);
-  // The phases were planned for what is left of others beside them.
+  // Phases were planned for the memory that the others leave.
   if (Status status =
           ::dyna::placePhases(orchestrated.switches, /*regionBytes=*/{}, step);
       !status.isOk())
@@ -286,7 +286,8 @@ LogicalResult mlir::dyna::verifyStep(exec::StepOp op,
       static_cast<int64_t>(plans.back().getTargetTokens()), limits, &position,
       updates);
   if (proven.isOk()) {
-    // Only runs may read gradients between steps, so a step here must update.
+    // Only runs may read gradients between steps, so a step in a module must
+    // update.
     if (Status status = ::dyna::checkUpdated(step); !status.isOk())
       return refuse(op, status);
     return success();

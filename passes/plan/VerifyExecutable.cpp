@@ -91,7 +91,8 @@ static LogicalResult verifyParameters(exec::GraphOp graph,
       return failure();
     expected.erase(found);
   }
-  // In the order of the module, so that one graph has one message.
+  // Go in the order of the module, so that a graph always gets the same
+  // message.
   for (auto parameter : placed.getOps<exec::ParameterOp>())
     if (expected.contains(parameter.getParameterAttr()))
       return graph.emitOpError()

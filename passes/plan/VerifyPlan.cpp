@@ -46,8 +46,7 @@ std::vector<int64_t> mlir::dyna::lengthsOf(exec::PlanOp op) {
          llvm::zip_equal(microBatch.getSamples(), microBatch.getBegins(),
                          microBatch.getLengths()))
       ends[sample] = std::max(ends[sample], endOf(begin, length));
-  // Samples are numbered from 0 without gaps, or the verifier says which number
-  // is none.
+  // Samples must be numbered from 0 without gaps; the verifier reports a gap.
   std::vector<int64_t> lengths;
   for (auto [sample, end] : ends)
     lengths.push_back(end);

@@ -15,7 +15,7 @@
 
 namespace mlir::dyna {
 
-/// Where files have a weight, and its bias.
+/// Name and layout of a weight, and of its bias, in files.
 struct StoredRule {
   StringLiteral ours; ///< without ".weight" or ".bias"
   StringLiteral theirs;

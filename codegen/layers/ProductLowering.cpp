@@ -26,8 +26,8 @@ struct KernelProduct : MatrixProduct {
   Value m = {}, n = {}, k = {};
   int64_t lda = 0, ldb = 0, ldc = 0;
   const DescribedEpilogue *epilogue = nullptr;
-  /// Where the form of the weight is, null when the code runs if it is dense. No value:
-  /// the weight is always dense.
+  /// Address of the form of the weight, which is null at run time if the weight
+  /// is dense. Without a value the weight is always dense.
   Value form = {};
 };
 } // namespace

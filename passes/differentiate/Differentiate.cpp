@@ -28,7 +28,7 @@ private:
   LogicalResult differentiateLayer(LayerOp layer);
 
   CallsOfLayers callsOfLayer;
-  /// In which gradients are added up; null: the accumulator type.
+  /// Type of sums of gradients; null: the accumulator type.
   Type gradientElement;
 };
 

@@ -45,7 +45,7 @@ struct Range {
   int64_t index;
   bool block;
 
-  /// For a place with a stride, in bytes.
+  /// Sizes of a place with a stride, in bytes.
   int64_t rowBytes = 0, column = 0, stride = 0;
 
   static Range of(PlaceAttr place, const LinearBytes &bytes) {
@@ -147,7 +147,7 @@ private:
   const TokenParts parts;
   const SmallVector<ProductRun> runs;
   LinearBytes workspace; ///< of all that lies there
-  /// Of the values that are still to be read.
+  /// States of values that later ops still read.
   llvm::DenseMap<Value, State> states;
   /// The values that nothing reads behind an op.
   llvm::DenseMap<Operation *, SmallVector<Value>> lastReads;

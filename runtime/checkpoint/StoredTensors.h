@@ -30,7 +30,7 @@ struct Placement {
   std::string copy;
 };
 
-/// How the files of a model name their tensors.
+/// Names of a model's tensors in files.
 struct StoredNames {
   std::vector<Placement> parameters; ///< empty: each under its own name
   /// Files that are read may lack it before all names.

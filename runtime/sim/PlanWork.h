@@ -50,7 +50,8 @@ struct PlannedTransfer {
   Kind kind = Kind::Call;
   bool leavesNode = false; ///< its ranks are on several nodes
   int layer = -1, microBatch = -1;
-  /// Its ranks, as a range of PlanWork::party. A message has two: from, to.
+  /// Ranks of the transfer, as a range of PlanWork::party. A message has two:
+  /// from, to.
   int firstParty = 0, parties = 0;
   /// Transfers of one line run one after another, on any cluster. The messages from
   /// one rank to another are a line, and so are the exchanges of a group. -1: none.

@@ -362,7 +362,8 @@ void SharedLinks::deal() {
   }
 }
 
-/// Its share of its links is no longer to be dealt.
+/// Fixes the speed of a bundle. Its share of its links is no longer available
+/// to others.
 void SharedLinks::fix(int index, double speed) {
   Bundle &bundle = bundles_[index];
   for (const Use &use : routes_[bundle.route].uses) {

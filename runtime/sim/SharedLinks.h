@@ -34,8 +34,8 @@ namespace dyna {
 class SharedLinks {
 public:
   using Sharing = LinkSharing;
-  /// With Sharing::Nodes, messages between nodes may use all ports of a node. `work`
-  /// must outlive this object.
+  /// Under Sharing::Nodes, messages between nodes may use all ports of a node.
+  /// `work` must outlive this object.
   SharedLinks(const PlanWork &work, Sharing sharing);
 
   /// Begins a transfer. Times must not decrease.

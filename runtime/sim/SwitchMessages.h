@@ -76,8 +76,9 @@ private:
   size_t firstPart_ = 0;
   int64_t firstMessage_ = 0;
   std::vector<int> parts_; ///< of the bucket, by rank; -1: none
-  /// By sender, once it has sent anything, and receiver: their last message. Those
-  /// before the first of the bucket are of earlier ones.
+  /// Last message from each sender to each receiver, once the sender has sent
+  /// anything. Messages before the first one of a bucket belong to earlier
+  /// buckets.
   std::vector<std::vector<int64_t>> message_;
 };
 

@@ -69,7 +69,7 @@ double tickOf(double seconds) {
   return tick;
 }
 
-/// Where things are, in units of the picture.
+/// Places in the picture, in its units.
 constexpr int width = 1000, left = 70, right = 20, top = 30, titleHeight = 24,
               rowHeight = 22, rowGap = 4, panelGap = 14, axisHeight = 34;
 

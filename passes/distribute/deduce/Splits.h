@@ -37,7 +37,7 @@ struct OperandState {
 };
 
 struct SplitChoice {
-  /// For each operand: the wanted layout, and the version to make it from.
+  /// Layout that each operand needs, and the version to make it from.
   std::vector<::dyna::Layout> operands;
   std::vector<int> sources;
   std::vector<::dyna::Layout> results;

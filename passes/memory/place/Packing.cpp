@@ -17,8 +17,8 @@ bool aliveTogether(const PackItem &a, const PackItem &b) {
   return a.begin <= b.end && b.begin <= a.end;
 }
 
-/// For each item those that are alive with it and take room. Where the lists
-/// would be very long, all items are asked instead.
+/// Lists, for each item, the items with bytes that are live at the same time.
+/// If the lists would be very long, searches among all items instead.
 class Neighbours {
 public:
   explicit Neighbours(const Items &items) : items(items), lists(items.size()) {

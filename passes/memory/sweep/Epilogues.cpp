@@ -189,7 +189,7 @@ static std::optional<Match> bestMatch(ArrayRef<Operation *> ops,
 }
 
 namespace {
-/// Where what is made by an op is to be had.
+/// Maps ops and values to the unit that contains their results.
 class UnitNumbers {
 public:
   UnitNumbers(ArrayRef<Operation *> ops, ArrayRef<FusionUnit> units) {

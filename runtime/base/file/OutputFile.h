@@ -96,7 +96,7 @@ public:
   uint64_t checksum() const { return checksum_.value(); }
 
 private:
-  /// How the bytes get the name `path_`.
+  /// Step that gives the bytes the name `path_`.
   enum class Naming {
     None,   ///< they have that name, or go into a stream
     Link,   ///< they have no name yet

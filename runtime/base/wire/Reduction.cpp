@@ -25,7 +25,7 @@ int64_t dyna::elementBytes(int32_t element) {
 
 namespace {
 
-/// How elements lie in memory, and the type they are added in.
+/// Element type in memory, and the type in which elements are added.
 template <typename T> struct Plain {
   using Storage = T;
   using Sum = T;

@@ -277,7 +277,7 @@ private:
   const TypedKernels &kernels_;
   Team &team_;
   const HeadWorkspace space_;
-  /// With bf16 logits: a row of f32 for each thread.
+  /// Elements of the f32 row that each thread converts its bf16 logits to.
   static constexpr int64_t kLineFloats = 16;
   struct alignas(64) Line {
     float values[kLineFloats];

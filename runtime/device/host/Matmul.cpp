@@ -62,7 +62,7 @@ dyna_status check(dyna_context *context, const dyna_matmul *p,
   return dyna_progress(context);
 }
 
-/// How C is cut: into slices of `rows` x `columns`.
+/// Cuts of C into slices of `rows` x `columns`.
 struct Grid {
   int64_t m, n; ///< of C
   int64_t rows, columns;

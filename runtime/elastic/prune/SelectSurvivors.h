@@ -41,8 +41,8 @@ template <typename T> struct WeightBox {
   int64_t rowStride = 0; ///< positions from a row to the next one
 };
 
-/// Which weights survive: all above a magnitude, and those of that magnitude at low
-/// positions.
+/// Rule that selects surviving weights: all above a magnitude, and those of
+/// exactly this magnitude at low positions.
 struct Survivors {
   uint64_t magnitude = 0;  ///< bits of the smallest magnitude that survives
   int64_t endPosition = 0; ///< end of ties; those before it survive

@@ -72,7 +72,8 @@ struct BlockContext {
   const RankView &view;
   const plan::Plan &plan;
   const plan::Instruction &i;
-  /// Its own micro-batch; without layers and load if it has none.
+  /// Facts of the instruction's micro-batch; without layers and load if it has
+  /// none.
   const MicroBatchFacts &microBatch;
 };
 

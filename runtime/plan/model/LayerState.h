@@ -28,7 +28,7 @@
 
 namespace dyna {
 
-/// How the weights of a layer's products lie in memory.
+/// Form of the weights of a layer's products in memory.
 enum class WeightForm { Dense, Masked, Csr };
 
 /// Returns "dense", "masked" or "CSR".

@@ -31,7 +31,7 @@ Status bad(const std::string &what) {
 
 using List = google::protobuf::RepeatedField<int32_t>;
 
-/// Where a program has the values of a field.
+/// Places of the values of a field in a program.
 struct Column {
   Field field;
   const List &(plan::file::Program::*values)() const;

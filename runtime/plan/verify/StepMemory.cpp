@@ -20,7 +20,7 @@ constexpr StepBlockKind allKinds[] = {
     StepBlockKind::Values, StepBlockKind::Gradients, StepBlockKind::Dynamic,
     StepBlockKind::ValueTransit, StepBlockKind::GradientTransit};
 
-/// From the first to the last of some instructions.
+/// Range of instructions, from the first to the last.
 struct Span {
   int first = -1, last = -1;
 

@@ -69,7 +69,7 @@ public:
   bool isBetterThan(const Way &other) const;
 
 private:
-  /// How far, in visits, the two ends of a change are apart.
+  /// Largest distance between the two ends of a change, in visits.
   static constexpr int window = 48;
   static constexpr int mostRounds = 60, longestPiece = 3;
 

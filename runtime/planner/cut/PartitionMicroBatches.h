@@ -73,8 +73,8 @@ struct PartitionOptions {
   /// Bytes of any micro-batch. A sample above the share, but not above this, is
   /// a micro-batch of its own; the share of all others stays what it is.
   int64_t limitBytes = std::numeric_limits<int64_t>::max();
-  /// For ragged micro-batches (`packForPipeline`): their number is a multiple
-  /// of this, if there are enough samples. So the replicas share them evenly.
+  /// Number of which the ragged micro-batches (`packForPipeline`) are a
+  /// multiple, if there are enough samples. So the replicas share them evenly.
   int multipleOf = 1;
 };
 

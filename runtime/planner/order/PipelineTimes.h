@@ -26,7 +26,7 @@ public:
   double forward(int stage, int m) const {
     return clamp(problem_.forward[stage][m]);
   }
-  /// In one piece.
+  /// Returns the seconds of backward in one piece.
   double backward(int stage, int m) const {
     return clamp(problem_.backward[stage][m]);
   }
@@ -52,8 +52,8 @@ private:
 };
 
 struct ClockOptions {
-  /// As of ScheduleRule: weight gradients are items of their own, and what is
-  /// computed again comes before the wait.
+  /// True if weight gradients are separate items and recomputation comes before
+  /// the wait, as in ScheduleRule.
   bool fillsGaps = false;
   /// Number of micro-batches that a stage may be ahead of those that it links to; 0
   /// if backwards hold it back.

@@ -258,7 +258,8 @@ public:
   }
 
 private:
-  /// From the first start to the last end, in seconds from the begin of the step.
+  /// Time from the first start to the last end, in seconds from the begin of
+  /// the step.
   struct Span {
     TaskTime time;
     bool isSet = false;

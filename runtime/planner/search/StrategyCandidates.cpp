@@ -261,11 +261,11 @@ StrategyCandidates::create(const CostModel &costs, const StrategySpace &space,
   return all;
 }
 
-/// How good a strategy is for some lengths.
+/// Quality of a strategy for some ranges of lengths.
 struct StrategyCandidates::Merit {
-  /// How many times what the best takes, at the least.
+  /// Least ratio of its time to the time of the best strategy.
   double least = never;
-  /// In how many of them it is the best.
+  /// Number of ranges for which it is the best.
   int wins = 0;
 };
 

@@ -206,8 +206,8 @@ private:
   /// Estimates the entry alone, in one order of ranks.
   AloneEstimate estimateAlone(const Entry &entry,
                               const LengthDistribution::Part &all) const;
-  /// How many micro-batches are in flight, and the tokens of each that have room
-  /// then, more and more.
+  /// Pairs of the micro-batches in flight and the largest tokens of each that
+  /// then fit. Micro-batches in flight increase.
   using RoomInFlight = std::vector<std::pair<int, int64_t>>;
   /// Returns the mean number of micro-batches in flight: `room[first]`, or
   /// fewer for longer samples.
@@ -223,7 +223,8 @@ private:
   std::vector<AloneEstimate> alone_;
   int considered_ = 0;
   mutable std::map<std::array<int, 3>, double> switches_;
-  /// By graphs, of which the order but for home does not count, candidate and number.
+  /// Results, by candidate and number, and by the graphs. Only the place of
+  /// home in the order of graphs counts.
   mutable std::map<std::vector<int>, int64_t> inFlight_;
   mutable std::map<std::vector<int64_t>, bool> holds_;
   mutable std::map<std::pair<const Placed *, const Placed *>,

@@ -84,7 +84,7 @@ struct FoundRange {
 };
 
 struct FoundStep {
-  /// In the order of the step.
+  /// Ranges in the order of the step.
   std::vector<FoundRange> ranges;
   int home = -1; ///< a candidate
   double phases = 0, switches = 0, update = 0;

@@ -58,16 +58,16 @@ struct StepMetrics {
   SliceCount slices; ///< of all phases
   /// Phases in the order in which they ran. Empty if the run has one strategy.
   std::vector<PhaseMetrics> phases;
-  /// With several strategies: as in StepResult, over the ranks of all
-  /// processes.
+  /// Values of steps with several strategies, as in StepResult, over the ranks
+  /// of all processes.
   double switchSeconds = 0;
   int64_t switchBytes = 0;
   PlanReport measured; ///< of the step without its wait for the plan
   std::optional<PlanReport> predicted;
   double planSeconds = 0;     ///< making this step's plan, ahead of the step
   double planWaitSeconds = 0; ///< waiting for the plan; part of `seconds`
-  /// On a device that runs late: true if this step was launched before the step
-  /// before was read.
+  /// True if this step was launched before the result of the step before was
+  /// read. Only on a device that runs late.
   std::optional<bool> launchedAhead;
   /// Reason why the plan differs from the one asked for, as in plans.
   std::string fallback;

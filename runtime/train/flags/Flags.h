@@ -15,7 +15,7 @@
 
 namespace dyna {
 
-/// How a checkpoint treats a flag.
+/// Treatment of a flag by checkpoints.
 enum class Stored {
   No,
   Told,   ///< stored and shown to the user who resumes: a path for writing

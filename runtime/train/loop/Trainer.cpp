@@ -23,7 +23,8 @@
 
 namespace dyna {
 
-/// How long a step that is done may wait to be told, for the next plan to come.
+/// Longest time for which a finished step is not reported, because the next
+/// plan is late.
 static constexpr std::chrono::milliseconds kPlanPatience{100};
 
 static std::string describeRun(const Session &session) {

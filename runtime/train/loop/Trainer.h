@@ -97,7 +97,7 @@ public:
   /// go over to first, if any. All processes must return the same.
   using ChooseNext = std::function<std::optional<NextStrategy>(int64_t step)>;
   void setNext(ChooseNext choose) { chooseNext_ = std::move(choose); }
-  /// For tests.
+  /// Sets a probe, for tests.
   void setProbe(Rebalance::Probe probe) {
     rebalance_.setProbe(std::move(probe));
   }

@@ -13,23 +13,23 @@
 namespace dyna {
 namespace {
 
-/// Counts the bytes of a token in host memory: token and target in the sample;
-/// token, target, row's sample and position in the staged micro-batch.
+/// Bytes of a token in host memory: token and target in the sample; token,
+/// target, row's sample and position in the staged micro-batch.
 constexpr double bytesPerToken = 2 * 4 + 2 * 4 + 2 * 8;
-/// Counts the bytes of a sample besides its tokens. They hold the sample with
-/// its two allocations in a growing vector, the planner's order and bins, the
-/// plan's segment and the staged segment.
+/// Bytes of a sample besides its tokens. They are the sample with its two
+/// allocations in a growing vector, the planner's order and bins, the plan's
+/// segment and the staged segment.
 constexpr double bytesPerSample = 260;
-/// Counts the bytes of an instruction in the plan, in the planner, the verifier
-/// and the executor.
+/// Bytes of an instruction in the plan, in the planner, the verifier and the
+/// executor.
 constexpr double bytesPerInstruction = 300;
-/// Counts FORWARD, RECOMPUTE, BACKWARD in two halves and FREE; a micro-batch
-/// has one LOAD more.
+/// Instructions of a layer: FORWARD, RECOMPUTE, BACKWARD in two halves and
+/// FREE. A micro-batch has one LOAD more.
 constexpr double instructionsPerLayer = 5;
-/// Allows for code that the matrix library generates, its buffers, and the
+/// Bytes of code that the matrix library generates, of its buffers, and of the
 /// heap's overhead.
 constexpr int64_t libraryBytes = int64_t(32) << 20;
-/// Is a lower bound of the filled part of a bin, found with real lengths.
+/// Lower bound of the filled part of a bin, found with real lengths.
 constexpr double binFill = 0.75;
 
 /// Returns the advice for a micro-batch that does not fit. The number in flight

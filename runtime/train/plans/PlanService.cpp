@@ -215,8 +215,8 @@ private:
 
   /// Milliseconds between two looks at the mark of the run, and at all runs.
   static constexpr int kMarkPause = 5, kRunsPause = 20;
-  /// How often planners that wait for a run say so: the first that joins one
-  /// takes it back for all.
+  /// Interval at which planners that wait for a run register again. The first
+  /// planner that joins a run removes all registrations.
   static constexpr std::chrono::seconds kWaitingSaid{1};
 
   const Session &session_;

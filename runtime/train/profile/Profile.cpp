@@ -414,7 +414,8 @@ int layersOfStage(const Model &model, int stages) {
   return std::max(1, (most + stages - 1) / stages);
 }
 
-/// Its own ranks, each with all layers.
+/// Returns the strategy of a profile. Stages become replicas, so that each rank
+/// has all layers. Sets `stages` to the number of stages of --strategy.
 StatusOr<Strategy> profiledStrategy(const Model &model,
                                     const TrainOptions &options, int &stages) {
   Strategy strategy;

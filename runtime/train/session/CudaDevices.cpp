@@ -17,7 +17,7 @@
 namespace dyna {
 namespace {
 
-/// For which products are timed at a time.
+/// Longest time for which products are timed at once, in seconds.
 constexpr double kTimingSeconds = 30;
 
 Status checkFlags(const Model &model, const TrainOptions &options) {

@@ -213,7 +213,8 @@ private:
   private:
     static constexpr int kNumberBits = 14;
     MpiTransport &owner_;
-    /// By place: which of the groups that this rank shares with that one.
+    /// Number of this group among the groups that this rank shares with each
+    /// member.
     const std::vector<int> numbers_;
     int started_ = 0;
   };
@@ -241,8 +242,8 @@ StatusOr<std::unique_ptr<Group>> MpiTransport::makeGroup(std::vector<int> ranks,
       *this, std::move(ranks), index, std::move(numbers)));
 }
 
-/// For as long as it lives, SIGALRM ends the process when `timeout` is over.
-/// MPI can neither be asked to give up nor be left alone by a thread that waits.
+/// Ends the process by SIGALRM after `timeout`, as long as this object lives.
+/// MPI offers no time limit, and a waiting thread cannot be stopped.
 class StartDeadline {
 public:
   explicit StartDeadline(std::chrono::seconds timeout) {

@@ -10,7 +10,8 @@
 namespace dyna {
 namespace gpu {
 
-/// In memory of the host, which is read when a kernel has failed.
+/// Bad row that a kernel has found. Lies in memory of the host, which reads it
+/// after the kernel has failed.
 struct BadRow {
   /// Why it failed; the others are written before.
   enum Kind : int64_t { None = 0, Token = 1, Position = 2, Target = 3 };
@@ -18,8 +19,9 @@ struct BadRow {
   int64_t row;   ///< of the micro-batch
   int64_t value; ///< the refused index
   int64_t rows;  ///< of the table
-  /// Of targets instead of row and value: 2^32 row + value modulo 2^32. Several
-  /// blocks may find a bad one at once, and a word is that of one of them.
+  /// A bad target, instead of row and value: 2^32 row + value modulo 2^32.
+  /// Several blocks may find one at once; a single word keeps row and value
+  /// together.
   uint64_t target;
 };
 

@@ -30,7 +30,7 @@ struct MicroBatchOrder {
   std::vector<int> forwards, backwards;
 };
 
-/// How a stage chooses where more than one item is ready.
+/// Choice of a stage if more than one item is ready.
 struct DispatchRule {
   /// Forwards come first while the stage runs ahead by less than there are
   /// stages behind it.

@@ -56,9 +56,10 @@ struct PipelineProblem {
   Seconds recompute;
   /// Held from forward to backward; then, if `weight` runs apart, to that.
   Bytes kept, late;
-  /// By micro-batch, for messages about memory. Empty: nothing is known.
+  /// Samples of each micro-batch, for messages about memory. Empty: nothing is
+  /// known.
   std::vector<MicroBatchContents> contents;
-  /// For what micro-batches hold, by stage.
+  /// Largest number of bytes that micro-batches may hold, by stage.
   std::vector<int64_t> limits;
   /// Largest number of micro-batches that a stage may hold, for schedules that
   /// follow memory. Micro-batches that an earlier stage has run ahead wait, as

@@ -70,8 +70,8 @@ private:
   /// By level, rank and way, the first group that is not nearly full.
   std::vector<size_t> room_;
   size_t current_ = 0;
-  /// By hop, before it is added: alone a piece may be what it is, at each of its
-  /// ranks, and in each direction.
+  /// State of a hop before the piece is added. Alone, a piece may exceed the
+  /// limits at each of its ranks and in each direction.
   struct First {
     bool atSender = true, atReceiver = true; ///< the rank has nothing there
     bool sent = true, received = true; ///< it sends, or gets, nothing there

@@ -19,13 +19,13 @@ constexpr int64_t kPiecesOfLot = 256;
 /// Groups have room for so much more than their even part, as pieces do not fit
 /// evenly.
 constexpr double kRoom = 1.25;
-/// At most so many groups for the sake of filling and draining, and none that
-/// holds less than the smallest bucket, where latencies would count.
+/// Limit of groups that only serve to fill and drain early. No group holds less
+/// than the smallest bucket, because then latencies would count.
 constexpr double kMostGroups = 64;
 constexpr int64_t kSmallestBucket = int64_t{2} << 20;
 
-/// How far what was dealt is from the whole plan in small: every port at the
-/// same part of all that it will carry.
+/// Measures how far the pieces dealt so far are from the whole plan in small.
+/// In that plan every port has carried the same share of its bytes.
 class Pace {
 public:
   Pace(const std::vector<Lot> &lots, const std::vector<LotRoutes> &routes,

@@ -43,7 +43,8 @@ double power(double x, int exponent) {
   return result;
 }
 
-/// Which ranks have a share by now, and prices of what they could do with it.
+/// Builds a route. Knows the ranks that already have a share, and the prices of
+/// further hops.
 class RouteBuilder {
 public:
   explicit RouteBuilder(const SwitchNetwork &network)
@@ -91,8 +92,8 @@ public:
   }
 
 private:
-  /// How what a node has leaves it at the least price: over a rank's port, fed
-  /// by `feeder` where that rank does not have it.
+  /// Cheapest exit of a node for the bytes that it has. It leaves over the port
+  /// of a rank, which gets the bytes from `feeder` if it does not have them.
   struct Exit {
     double price = kNever;
     int gate = -1, feeder = -1;

@@ -40,7 +40,7 @@ template <typename AttributeType> struct PhaseAttribute {
 /// Description of one discardable attribute.
 struct KnownAttribute {
   StringLiteral name;
-  StringLiteral where; ///< on what it may stand, for people
+  StringLiteral where; ///< ops on which it may be, for messages
   bool (*mayStandOn)(Operation *);
   StringLiteral kind; ///< name of its kind, for messages
   bool (*isKind)(Attribute);

@@ -38,7 +38,7 @@ struct LayerReport {
 struct Persistent {
   int64_t parameters = 0; ///< in the compute type
   int64_t gradients = 0;
-  int64_t masters = 0; ///< 0 where the parameters are the masters
+  int64_t masters = 0; ///< 0 if the parameters are the masters
   int64_t moments = 0; ///< two of the optimizer
   int64_t total() const { return parameters + gradients + masters + moments; }
 };

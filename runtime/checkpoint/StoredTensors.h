@@ -71,7 +71,7 @@ struct ParameterSlot {
   std::string name; ///< logical
   std::vector<int64_t> shape;
   DType type = DType::F32;
-  void *data = nullptr; ///< not needed where rows are taken
+  void *data = nullptr; ///< null if rows are fetched instead
   /// The slot stays as it is if the file has no tensor of any slot that may be missing.
   bool mayBeMissing = false;
 };

@@ -131,7 +131,7 @@ Row fitPlane(const std::vector<MeasuredPoint> &points) {
 /// Neighbours that do not ascend are joined at their mean.
 struct Block {
   double first, last; ///< values of the plane
-  double sum;         ///< of what was measured
+  double sum;         ///< measured seconds
   int points;
   double mean() const { return sum / points; }
 };

@@ -111,7 +111,7 @@ using DatasetPointer = std::shared_ptr<const Dataset>;
 struct LineFields {
   std::vector<std::string> text = {"text"}, input = {"input"},
                            target = {"target"}, messages = {"messages"};
-  bool isGiven = false; ///< by the user, who means one form
+  bool isGiven = false; ///< the user names it, and means one form
 };
 
 struct DataOptions {

@@ -76,7 +76,7 @@ public:
   int64_t vocabulary = 0;
   uint64_t seed = 0;
   const LengthTable *table = nullptr;
-  std::vector<int64_t> lengths; ///< used in turn where there is no table
+  std::vector<int64_t> lengths; ///< used in turn if there is no table
 
   int64_t size() const override { return documents; }
 

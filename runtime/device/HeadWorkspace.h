@@ -56,7 +56,7 @@ struct HeadWorkspace {
   double *exchanged = nullptr;
   /// Lower halves of the f32 sums of a bf16 weight gradient.
   uint16_t *lowerHalves = nullptr;
-  float *slice = nullptr; ///< sums of a chunk for some rows of that gradient
+  float *slice = nullptr; ///< sums of a chunk for some rows of the gradient
   char *
       list; ///< indices of rows with a target: 8 bytes for each row of the call
 

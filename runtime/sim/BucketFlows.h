@@ -64,8 +64,8 @@ private:
   struct Use {
     double ready = 0;  ///< seconds of messages that can move and do not yet
     int missing = 0;   ///< messages that cannot move yet
-    int messages = 0;  ///< all of its messages
-    int64_t bytes = 0; ///< of all of them
+    int messages = 0;  ///< number of its messages
+    int64_t bytes = 0; ///< bytes of all messages
     int after = -1;    ///< next use of the port
     double start = -1, drained = -1;
   };

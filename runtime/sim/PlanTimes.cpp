@@ -77,18 +77,18 @@ private:
   static constexpr int nothing = -1;
 
   struct State {
-    int pending = 0;    ///< ranks, and transfers before it, that it waits for
-    double ready = 0;   ///< the latest of those that have come
+    int pending = 0;    ///< number of ranks and transfers it waits for
+    double ready = 0;   ///< latest arrival so far
     double seconds = 0; ///< of a call, its slowest rank's
     int left = 0;       ///< of a part on the host: messages that have not ended
     bool hasBegun = false;
     bool hasEnded = false;
-    int follower = nothing; ///< in its line
+    int follower = nothing; ///< next transfer of the same line
   };
   struct Rank {
     int next = 0;      ///< instruction
-    int use = 0;       ///< of its transfers, those behind it
-    double now = 0;    ///< when it can go on
+    int use = 0;       ///< next of its transfers after them
+    double now = 0;    ///< time at which it can go on
     bool isIn = false; ///< has begun the instruction
     int waitsFor = nothing;
   };

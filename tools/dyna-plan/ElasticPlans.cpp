@@ -136,7 +136,7 @@ private:
 
   Strategy present_;
   ElasticRow now_;
-  PlanReport last_;          ///< of what was simulated last
+  PlanReport last_;          ///< report of the last simulation
   Load load_;                ///< of a micro-batch
   int64_t microBatches_ = 1; ///< of a replica in one step
   std::vector<double> waits_;

@@ -35,8 +35,8 @@ struct IdleShares {
 struct ElasticRow {
   std::string name;     ///< the policy, or the number of ranks
   std::string strategy; ///< with its cut; empty: layers have another order
-  std::string note;     ///< what is special about it
-  std::string refusal;  ///< why there is none; then nothing else is known
+  std::string note;     ///< remark about this plan
+  std::string refusal;  ///< reason for no plan; then other fields are unset
   std::vector<int> cut; ///< empty: layers have another order
   std::vector<double>
       loads; ///< seconds of each stage in functions, in one step

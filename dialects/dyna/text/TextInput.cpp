@@ -84,14 +84,14 @@ private:
 
   struct Alias {
     int depth = 0;
-    uint64_t bytes = 0; ///< with what the aliases in it stand for
+    uint64_t bytes = 0; ///< length with all aliases in it replaced
   };
 
   StringRef text;
   llvm::StringMap<Alias> aliases;
   Alias *defined = nullptr; ///< the alias that is being defined
   uint64_t usedBytes = 0;
-  size_t valueAt = 0; ///< start of its value
+  size_t valueAt = 0; ///< start of the alias's value
   size_t lastSeen = 0;
   int outside = 0; ///< brackets open around the definition
 };

@@ -19,9 +19,9 @@ struct FusionValue {
 
 struct FusionNode {
   enum Kind { Other, RowProduct, RowWise } kind = Other;
-  int64_t width = 0;      ///< of a row-wise op
-  int64_t rows = 0;       ///< names the rows that a row-wise op works on
-  bool wholeRows = false; ///< its operands must come from outside of its sweep
+  int64_t width = 0;         ///< of a row-wise op
+  int64_t rows = 0;          ///< names the rows that a row-wise op works on
+  bool wholeRows = false;    ///< operands must come from outside of its sweep
   std::vector<int> operands; ///< values
   std::vector<int> results;  ///< values
 };

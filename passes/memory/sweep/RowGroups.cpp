@@ -70,8 +70,8 @@ private:
     /// front. That is an op in between, `neverLeads`, or `mayLead` if it is not
     /// known.
     std::map<int, int> products;
-    int version = 0;   ///< of its contents
-    int first = 0;     ///< op: its name where pairs are ordered
+    int version = 0;   ///< rises whenever the contents change
+    int first = 0;     ///< number of its first op, which orders pairs
     size_t weight = 0; ///< ops and neighbours that have come together in it
   };
 

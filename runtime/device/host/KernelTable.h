@@ -78,7 +78,7 @@ struct LossRow {
   void *logits;   ///< accumulator type; overwritten
   void *gradient; ///< compute type; null: not wanted; may be `logits` itself
   int64_t vocab;
-  int64_t target; ///< not among the logits where they are a part
+  int64_t target; ///< outside the logits if they are a part
   double gradientScale;
 
   bool hasTarget() const { return target >= 0 && target < vocab; }

@@ -71,8 +71,8 @@ struct BalanceProblem {
 
 struct Balance {
   RankLayers layers;
-  int64_t rounds = 0; ///< of policies that repeat
-  int64_t moves = 0;  ///< of one layer from rank to rank, of these policies
+  int64_t rounds = 0; ///< repetitions; 0 for policies without any
+  int64_t moves = 0;  ///< moves of one layer; 0 without repetitions
 };
 
 /// Balances layers by a policy. Fails with ResourceExhausted if there is no room, and

@@ -62,7 +62,7 @@ struct MoveTest {
 struct MoveProblem {
   std::vector<double> seconds;     ///< by layer: StageLoads.h
   std::vector<double> waits;       ///< by stage; empty: none
-  std::vector<int64_t> stateBytes; ///< by layer: what moves with it
+  std::vector<int64_t> stateBytes; ///< by layer: bytes that move with it
   std::vector<int> cut;            ///< layers of each stage at present
   int64_t microBatches = 1;        ///< of one replica in a step
   int64_t stepsLeft = 0; ///< until the model changes again, or the run ends

@@ -58,7 +58,7 @@ struct MoveOptions {
 /// An answer with its reasons.
 struct MoveDecision {
   MoveAnswer answer = MoveAnswer::Stay;
-  MoveState state = MoveState::Measuring; ///< in which it was given
+  MoveState state = MoveState::Measuring; ///< state when it was made
   std::vector<int> from;                  ///< the cut at that time
   WeighedMove move;                       ///< the cut that was weighed
   /// Medians of seconds per work, before and after the last move; 0 if not measured.

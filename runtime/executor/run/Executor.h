@@ -216,7 +216,7 @@ private:
   double clockSeconds() const;
   /// Moment before an instruction, for its slice in the trace.
   struct Moment {
-    double time = 0, core = 0; ///< seconds, on the wall and of this thread
+    double time = 0, core = 0; ///< seconds, by the wall and on a core
     int64_t sentBytes = 0;     ///< in messages so far
   };
   Moment now() const;

@@ -80,7 +80,7 @@ struct Run {
   int phase = 0;                     ///< of the step
   const std::vector<StepBlock> *blocksOfStep = nullptr; ///< of this rank
   int begin = 0; ///< instructions of the phases before
-  int body = 0;  ///< the instruction at which its own memory begins
+  int body = 0;  ///< first instruction of the phase's own memory
 
   /// Returns true if a block of the step exists while the instruction runs.
   bool has(const StepBlock &block) const {

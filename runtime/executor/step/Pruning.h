@@ -20,13 +20,13 @@ namespace dyna {
 /// An order to prune the parameters with masks. All ranks get the same one.
 struct PruneOrder {
   int64_t step = 0;        ///< weights are pruned before it, from 0
-  double sparsity = 0;     ///< share of the weights that are to be zero
+  double sparsity = 0;     ///< share of zero weights to reach
   bool isPerLayer = false; ///< the share of each layer; else of the whole model
 };
 
 struct PruneResult {
   int64_t weights = 0;   ///< of the parameters that are pruned
-  int64_t survivors = 0; ///< of these
+  int64_t survivors = 0; ///< number of weights that stay
   double seconds = 0;
   /// Reason why nothing was changed, equal on all ranks; empty if weights were
   /// pruned.

@@ -73,7 +73,7 @@ struct StepResult {
   /// on the machine. 0 unless ExecutorOptions::timesCoreWaits. Of several
   /// ranks, the largest.
   double coreWaitSeconds = 0;
-  Traffic traffic; ///< what this rank sent
+  Traffic traffic; ///< bytes that this rank sent
   /// Part of it that switches sent, by rank; empty in a step of one graph.
   std::vector<SwitchedBytes> switches;
   // For a step of several graphs: seconds in instructions of switches, and the

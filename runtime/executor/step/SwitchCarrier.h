@@ -42,7 +42,7 @@ public:
     GraphSeat *before = nullptr; ///< of the phase before; null for the first
     /// Places of transit buffers in the arena (PhasePlaces).
     int64_t valueTransit = 0, gradientTransit = 0;
-    bool addsLate = false; ///< its gradients wait to be added
+    bool addsLate = false; ///< gradients wait in memory to be added
   };
   /// Makes a carrier for one step. `home` and the machine must outlive it. A
   /// step that fails aborts the transport before the carrier is destroyed.
@@ -103,7 +103,7 @@ private:
     int64_t transit = 0; ///< in the arena
     bool isGradients = false;
     bool isLate = false;         ///< gradients are added by the wait
-    int32_t element = kReplaces; ///< in which they are added
+    int32_t element = kReplaces; ///< type in which gradients are added
     GraphSeat *target = nullptr;
     /// Seats from which it sends: the first one that has the data.
     std::vector<GraphSeat *> sources;

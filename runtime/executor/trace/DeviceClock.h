@@ -40,7 +40,7 @@ private:
   };
   struct Step {
     std::optional<double> begin; ///< in the recorder's seconds, if known
-    std::vector<Mark> marks;     ///< that of its start, then those of slices
+    std::vector<Mark> marks;     ///< mark of the start, then marks of slices
   };
   /// Records one more mark of the last step.
   Status record(size_t slice);

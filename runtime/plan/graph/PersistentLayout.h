@@ -41,7 +41,7 @@ int64_t partElementBytes(const Model &model, int parameter, ParameterPart part);
 /// Byte offsets from the start of the arena; -1: not there.
 struct ParameterPlace {
   int64_t master = -1;
-  int64_t copy = -1; ///< only where the compute type is another
+  int64_t copy = -1; ///< only if the compute type differs
   int64_t gradient = -1;
   int64_t m = -1;
   int64_t v = -1;
@@ -56,7 +56,7 @@ struct PersistentLayout {
 /// Bits for the tensors that a rank has beside those that layer functions read.
 enum class Persistent {
   Values = 0,    ///< nothing: brought from another graph, for evaluation
-  Masters = 1,   ///< the masters, where layers read a copy of them
+  Masters = 1,   ///< masters, if layers read a copy
   Gradients = 2, ///< of a graph whose values come and whose gradients go
   Moments = 4,
   Training = Masters | Gradients | Moments

@@ -102,8 +102,8 @@ public:
 
   /// Names one of the switches, by the numbers of graphs.
   struct Way {
-    int graph = 0;   ///< the values of which come, or whose gradients go home
-    int before = -1; ///< of values: the graph of the phase before; -1: none
+    int graph = 0;   ///< target of values, or source of gradients
+    int before = -1; ///< for values, the graph before; -1: none
     bool ofGradients = false;
   };
   using MakeWay = std::function<StatusOr<SwitchPlan>(

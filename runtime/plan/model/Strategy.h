@@ -38,7 +38,7 @@ struct Strategy {
   bool zero = false;
   bool sp = false;
   std::optional<plan::Recompute> recompute;
-  std::vector<int> layers; ///< empty: to be chosen
+  std::vector<int> layers; ///< empty: not chosen yet
   /// The axes, major to minor.
   std::array<std::string, 3> order = {"dp", "pp", "tp"};
 

@@ -22,7 +22,7 @@ struct ParameterUses {
 
 struct Row {
   const char *name;
-  unsigned fields; ///< bits of those that it has, then of those it needs
+  unsigned fields; ///< bits of its fields, then of required ones
   int calls;
   ExchangeOp exchange;
   BlockRule blocks[maxBlocks] = {};

@@ -34,10 +34,10 @@ struct Span {
 
 /// When things happen to a phase on one rank.
 struct PhaseTimes {
-  int body = 0;      ///< behind the head
-  Span own;          ///< all but switches
-  Span come, go;     ///< starts and waits of its values, of its gradients
-  int lastValue = 0; ///< wait of the values of the phase behind; 0: none
+  int body = 0;      ///< first instruction after the head
+  Span own;          ///< all instructions except switches
+  Span come, go;     ///< switches of its values, of its gradients
+  int lastValue = 0; ///< wait of the next phase's values; 0: none
 };
 
 std::vector<PhaseTimes> timesOf(const plan::StepPlan &step, int rank) {

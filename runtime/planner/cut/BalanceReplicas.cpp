@@ -25,7 +25,7 @@ struct Part {
 /// One part for every replica, largest sum first.
 struct Split {
   std::vector<Part> parts;
-  int64_t made = 0; ///< for equal differences: the one made first
+  int64_t made = 0; ///< orders equal differences: oldest first
 
   double difference() const { return parts.front().sum - parts.back().sum; }
 };

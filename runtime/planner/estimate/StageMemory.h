@@ -54,7 +54,7 @@ private:
   void take(Row row, double scale);
 
   int64_t limit_ = 0;
-  std::vector<Row> rows_; ///< none of which another covers
+  std::vector<Row> rows_; ///< rows that no other row covers
 };
 
 } // namespace dyna

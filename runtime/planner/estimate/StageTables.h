@@ -71,7 +71,7 @@ private:
   double at(const Table &table, const Load &load) const;
   void neverFall(Values &values) const;
 
-  int powers_ = 0; ///< of either
+  int powers_ = 0; ///< number of powers in both directions
   std::vector<Table> forward_, backward_;
   Table slowest_, path_;
 };

@@ -26,9 +26,9 @@ namespace dyna {
 /// Home's phase is the last one (Orchestrate.h): values go from phase to phase, or
 /// from home, and the gradients of each straight home.
 enum class SwitchKind {
-  First,     ///< values, from what home updated
+  First,     ///< values, from home
   Next,      ///< values, from the phase before
-  Gradients, ///< to where home updates them
+  Gradients, ///< gradients, to home
 };
 
 /// Distribution of a graph's parameters, as far as switches depend on it.

@@ -48,8 +48,8 @@ std::vector<int> layersForLoad(const CostModel &costs, const Strategy &strategy,
 struct StageCut {
   Strategy strategy;
   std::string note;
-  std::vector<std::string>
-      lacking; ///< of which the note tells (LackingCosts.h)
+  /// Functions without costs, which the note lists (LackingCosts.h).
+  std::vector<std::string> lacking;
 };
 
 /// Returns the strategy with `layers` filled in: as given, or cut by cost. If

@@ -29,9 +29,9 @@ namespace dyna {
 struct PlanCandidate {
   PlanChoice choice;
   int cut = 0;   ///< index of its micro-batches
-  int round = 0; ///< compared with the candidates of its round alone
-  bool isFallback =
-      false; ///< its schedule, which is not the one asked for, is named
+  int round = 0; ///< only candidates of one round are compared
+  /// True if it has another schedule than the requested one, which plans name.
+  bool isFallback = false;
 };
 
 /// Returns options with one mode everywhere.

@@ -227,12 +227,12 @@ namespace {
 
 /// Largest bytes of a graph other than home, beside its micro-batches.
 struct Hold {
-  int64_t before = 0; ///< at the end of the phase before: values, as they come
+  int64_t before = 0; ///< at the end of the phase before: arrived values
   int64_t own = 0;    ///< in its own phase
-  int64_t behind = 0; ///< in the phase behind, unless that takes turns
-  int64_t late =
-      0; ///< beside that: what waits to be added where home is behind
-  int64_t goingHome = 0; ///< behind the phase, as home reads no values of it
+  int64_t behind = 0; ///< in the next phase, unless that takes turns
+  /// Besides `behind`: gradients that wait to be added, if home is next.
+  int64_t late = 0;
+  int64_t goingHome = 0; ///< after the phase, if home reads none of its values
   int64_t atHome = 0;    ///< in home's phase
 };
 

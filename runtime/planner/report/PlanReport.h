@@ -46,8 +46,8 @@ struct PlanReport {
   };
   int64_t steps = 0;
   int64_t samples = 0;
-  int64_t tokens = 0;  ///< of samples, where the plan says their lengths
-  int64_t padding = 0; ///< tokens behind them
+  int64_t tokens = 0;  ///< of samples with known lengths
+  int64_t padding = 0; ///< tokens of padding after them
   int64_t microBatches = 0;
   int64_t largestMicroBatch = 0; ///< tokens
   double seconds = 0;            ///< makespans
@@ -63,11 +63,11 @@ struct PlanReport {
   double peakRate = 0;
   int64_t pipelines = 0;        ///< replicas with work, of all steps
   int64_t otherSchedules = 0;   ///< steps with another schedule (`fallback`)
-  std::set<std::string> others; ///< the names of these
+  std::set<std::string> others; ///< names of these schedules
   /// Seconds to plan and verify: of all steps, and of the longest; 0 if not
   /// measured.
   double planSeconds = 0, longestPlanSeconds = 0;
-  std::vector<int64_t> rankBytes; ///< peak of each rank, as of its stage
+  std::vector<int64_t> rankBytes; ///< peak of each rank, equal within a stage
   /// Samples that are sliced, of the first step that slices.
   std::vector<ReportedCut> cuts;
   /// None of a step of several graphs, each of which has its own.

@@ -32,7 +32,7 @@ public:
     int64_t steps = 0;
     /// Seconds of what was found; infinite if no order of a step fits.
     double found = 0;
-    PlanRequest request; ///< the flags with which what was found is fastest
+    PlanRequest request;                 ///< the fastest flags that were found
     std::optional<SingleStrategy> alone; ///< the fastest that fits
   };
   /// Takes the single strategy for what was found, if it is faster or several are not

@@ -47,13 +47,13 @@ namespace dyna {
 struct SingleStrategy {
   PlanRequest request;
   double expected = 0; ///< estimated seconds of a step; infinite without room
-  double beside = 0;   ///< of these, what is beside the pipeline
+  double beside = 0;   ///< part of `expected` outside of the pipeline
   /// Simulated seconds of a step; infinite if none was, or if it does not fit.
   double seconds = 0;
   int64_t steps = 0;       ///< number of simulated steps
   std::string reason;      ///< why it does not fit, for people; else empty
-  std::vector<int> layers; ///< of each stage, as estimates cut them
-  std::vector<int> layersForLengths; ///< cut by what they take of the lengths
+  std::vector<int> layers; ///< layers of each stage, as estimates cut them
+  std::vector<int> layersForLengths; ///< the same, cut for the given lengths
 
   bool fits() const { return reason.empty(); }
   /// Returns a name for people: the strategy, and each choice that is not the
@@ -67,12 +67,12 @@ struct SingleSpace {
   /// Requests to combine with every strategy, without strategies. Their words for
   /// recomputation and micro-batches are fixed where the search leaves them.
   std::vector<PlanRequest> requests = {PlanRequest()};
-  bool searchesRecompute = true;   ///< the requests do not say it
+  bool searchesRecompute = true;   ///< requests leave recomputation open
   bool searchesChosenModes = true; ///< recomputation may be `auto`
-  bool searchesKinds = true;       ///< nor the kind of micro-batches
-  bool searchesSizes = true;       ///< nor their size
-  int64_t steps = 1;               ///< number of steps to simulate
-  int64_t screenedSteps = 1;       ///< of these, the steps of parts 1 to 3
+  bool searchesKinds = true; ///< requests leave kinds of micro-batches open
+  bool searchesSizes = true; ///< requests leave sizes of micro-batches open
+  int64_t steps = 1;         ///< number of steps to simulate
+  int64_t screenedSteps = 1; ///< steps that parts 1 to 3 simulate
   /// Degrees that are simulated in any case.
   size_t mostShown = 10;
   size_t mostRefined =

@@ -24,8 +24,8 @@ class SizedSteps {
 public:
   struct Asked {
     std::vector<Strategy> strategies;
-    LengthRanges ranges;     ///< of these
-    PlanRequest request;     ///< of each graph, but for its strategy
+    LengthRanges ranges;     ///< ranges of lengths of these strategies
+    PlanRequest request;     ///< request for each graph, without strategy
     int64_t memoryBytes = 0; ///< of a device; 0: no limit
     int64_t longest = 0;     ///< tokens of the longest sample
     /// Samples that no run takes under these strategies are shortened, as a run does

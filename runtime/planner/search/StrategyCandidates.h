@@ -163,7 +163,7 @@ private:
           microBatch(options.maxTokensPerMicroBatch) {}
     Planner planner;
     LeastRegions least;
-    int64_t microBatch; ///< tokens that a run has in one, where they have room
+    int64_t microBatch; ///< tokens of a micro-batch in a run, if they fit
   };
   struct Entry {
     Strategy strategy;
@@ -171,7 +171,7 @@ private:
     PlanOptions options;
     std::shared_ptr<Needs> needs;
     std::shared_ptr<const PhaseEstimate> estimate;
-    std::shared_ptr<const SwitchLayout> layout; ///< of those that are kept
+    std::shared_ptr<const SwitchLayout> layout; ///< only if it is kept
     std::vector<int> layersForLengths;
     int family = 0;
   };

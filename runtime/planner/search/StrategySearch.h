@@ -42,7 +42,7 @@ public:
   /// Samples of lengths first to last, of one step.
   struct Part {
     double probability = 0; ///< of at least one sample
-    PhaseLengths lengths;   ///< expected, if there are
+    PhaseLengths lengths;   ///< expected values, if there are samples
     int64_t longest = 0;    ///< largest possible length in a step, in tokens
   };
   /// Returns the samples with lengths from `first` to `last`. O(log lengths).

@@ -136,7 +136,7 @@ private:
     if (network_.nodes() > 1 && between <= 0)
       return 0;
     struct Flow {
-      bool isOnlyHere;  ///< nobody else has it
+      bool isOnlyHere;  ///< no other rank has it
       bool isElsewhere; ///< somebody else needs it (All), or may get it (Once)
       bool isOnce;
       Mask holders, needers;

@@ -72,7 +72,7 @@ private:
 
 /// A start among the instructions of a rank.
 struct PlacedStart {
-  int before; ///< the instruction of its phase's program behind it
+  int before; ///< next instruction of the phase's program
   bool ofGradients;
   int bucket;
 };

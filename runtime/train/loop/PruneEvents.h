@@ -65,8 +65,8 @@ private:
   void countForms(RankTeam &ranks);
 
   std::optional<PruneFlag> flag_;
-  int64_t parameters_ = 0, weights_ = 0; ///< numbers of those with masks
-  int accepted_ = 0; ///< of these, parameters that may have a sparse form
+  int64_t parameters_ = 0, weights_ = 0; ///< numbers of masked ones
+  int accepted_ = 0; ///< masked parameters that may have a sparse form
   double sparseFrom_ = 0;
   int sparse_ = 0; ///< parameters in sparse form, of the first rank here
   int64_t formBytes_ = 0;

@@ -15,7 +15,7 @@ namespace dyna {
 struct FoundRanges {
   std::string strategies, ranges;
   std::vector<std::string>
-      notes; ///< what was considered, and the expected gain
+      notes; ///< considered strategies, and the expected gain
 };
 
 /// Returns the number of ranks to search for. That is --ranks, else the number

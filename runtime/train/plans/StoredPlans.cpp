@@ -261,7 +261,7 @@ private:
   const Session &session_;
   const std::unique_ptr<Store> store_;
   const std::unique_ptr<PlanSource> maker_;
-  const std::string prefix_, run_; ///< keys of alike runs; of this one
+  const std::string prefix_, run_; ///< keys of equal runs, and of this run
   std::vector<int> ranks_;         ///< of this process
   int64_t processes_ = 1;
   std::atomic<bool> isStopped_{false}, isBroken_{false};

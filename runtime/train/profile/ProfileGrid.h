@@ -87,7 +87,7 @@ double typicalSeconds(std::vector<double> times);
 /// Only the first contains time that other programs of the machine took.
 struct CallSeconds {
   double wall = 0;
-  double core = -1; ///< -1: it ran on a device of its own, `wall` is its time
+  double core = -1; ///< -1: ran on a device, which `wall` times
 };
 
 /// Disturbance of the measurements by other programs of the machine.

@@ -60,10 +60,10 @@ private:
   const std::vector<Strip> strips_;
   const int64_t bytes_;
   StripCursor cursor_;
-  int64_t sent_ = 0; ///< or with MPI
+  int64_t sent_ = 0; ///< bytes sent or given to MPI
   bool isAnnounced_ = false;
-  std::deque<Piece> pieces_; ///< with MPI
-  size_t packed_ = 0;        ///< of these
+  std::deque<Piece> pieces_; ///< pieces that MPI is sending
+  size_t packed_ = 0;        ///< pieces that are packed copies
 };
 
 class MpiStripsReceive {

@@ -145,7 +145,7 @@ private:
   MpiWire &wire_;
   MpiTurn turn_;
   MPI_Message message_ = MPI_MESSAGE_NULL;
-  int size_ = 0; ///< of that
+  int size_ = 0; ///< bytes of `message_`
   MPI_Request request_ = MPI_REQUEST_NULL;
 };
 

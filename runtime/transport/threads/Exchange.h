@@ -210,7 +210,7 @@ private:
   const bool spins_;
   std::atomic<bool> failed_{false};
 
-  std::mutex mutex_; ///< of all below
+  std::mutex mutex_; ///< protects all members below
   std::unordered_map<uint64_t, std::deque<std::shared_ptr<MessageExchange>>>
       unmatched_; ///< by sender, receiver and tag
   std::map<std::pair<std::vector<int>, int>, std::shared_ptr<GroupState>>

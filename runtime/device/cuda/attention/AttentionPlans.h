@@ -57,7 +57,7 @@ public:
   struct Call {
     const AttentionClass *shape = nullptr;
     CudnnPlan *plan = nullptr; ///< null: our own kernels run the call
-    gpu::AttentionTablesArguments tables = {}; ///< to be filled before it runs
+    gpu::AttentionTablesArguments tables = {}; ///< the call fills these
     void *sums = nullptr; ///< memory for sums that the caller does not want
     void *workspace = nullptr; ///< of the plan
   };

@@ -94,7 +94,7 @@ struct CudnnDevice::State {
   Library library;
   int capability;
   cudnnHandle_t handle = nullptr;                ///< null: plans cannot run
-  decltype(cudnnSetStream) *setStream = nullptr; ///< there is one with a handle
+  decltype(cudnnSetStream) *setStream = nullptr; ///< set if there is a handle
   std::shared_ptr<fe::DeviceProperties> properties;
 
   template <typename Function> Function *find(const char *symbol) const {

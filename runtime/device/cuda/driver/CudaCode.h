@@ -43,7 +43,7 @@ private:
   explicit CudaCode(const dyna_device_code &code) : code_(code) {}
 
   const dyna_device_code &code_;
-  std::unique_ptr<CudaModule> module_; ///< null where there are no kernels
+  std::unique_ptr<CudaModule> module_; ///< null if there are no kernels
   std::vector<CudaKernel> kernels_;
 };
 

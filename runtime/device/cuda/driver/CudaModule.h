@@ -16,7 +16,7 @@ namespace dyna {
 /// One translation of a set of kernels. The bytes must outlive the loaded
 /// module.
 struct CudaImage {
-  int capability; ///< of its device, 10 major + minor: 90 for sm_90.
+  int capability; ///< 10 major + minor: 90 for sm_90
   /// True for PTX: 0-terminated text that the driver compiles at load time, for
   /// `capability` or any later one. Otherwise machine code (a cubin). It runs
   /// on devices of the same major and no lower minor capability.

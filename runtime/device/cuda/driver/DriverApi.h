@@ -62,7 +62,7 @@ enum : int32_t {
   kMaxSharedPerBlock = 97, ///< with kMaxDynamicShared raised to it
   // CUfunction_attribute
   kMaxDynamicShared = 8,
-  kSharedCarveout = 9, ///< of what shared memory and first cache have, percent
+  kSharedCarveout = 9, ///< percent for shared memory; the rest is cache
   // CUjit_option
   kJitErrorLog = 5,
   kJitErrorLogBytes = 6,

@@ -57,9 +57,9 @@ using Route = std::vector<Hop>;
 struct LotRoutes {
   struct Share {
     Route route;
-    double part; ///< of the lot; all of them are 1 together
+    double part; ///< share of the lot; all shares add up to 1
   };
-  std::vector<Share> shares; ///< none of a lot that nobody lacks
+  std::vector<Share> shares; ///< empty for a lot that no rank lacks
 };
 
 /// The ways of all lots.

@@ -57,26 +57,27 @@ struct MemoryPhaseOptions : PassPipelineOptions<MemoryPhaseOptions> {
       llvm::cl::desc("Let weights of matrix products come in sparse form")};
 };
 
-/// In: parameters, layers, a model. Out: the same with one floating-point type.
+/// Adds passes that convert parameters, layers and a model to one
+/// floating-point type.
 void buildConvertPhase(OpPassManager &manager,
                        const ConvertPhaseOptions &options);
 
-/// In: as above. Out: also the layer functions of every layer, by role;
+/// Adds passes that derive the functions of every layer, by role. Afterwards
 /// `dyna-verify-differentiated` holds.
 void buildDifferentiatePhase(OpPassManager &manager,
                              const DifferentiatePhaseOptions &options = {});
 
-/// In: layers and layer functions. Out: also those of every tensor degree of
+/// Adds passes that make layers and layer functions for every tensor degree of
 /// the strategies, with the types of one rank and collectives. The logical ones
-/// stay as they are. `dyna-verify-local` holds. If a layer or a role is given,
-/// all others are erased at the end.
+/// stay as they are. Afterwards `dyna-verify-local` holds. If a layer or a role
+/// is given, all others are erased at the end.
 void buildDistributePhase(OpPassManager &manager,
                           const DistributePhaseOptions &options);
 
-/// In: layer functions. Out: row-wise ops in sweeps, a place for every value,
-/// sizes of tiers and workspaces; `dyna-verify-memory` holds. A second run
-/// changes nothing. A module that was planned for one target is refused for
-/// another.
+/// Adds passes that put row-wise ops into sweeps and give every value a place.
+/// They also set the sizes of tiers and workspaces. Afterwards
+/// `dyna-verify-memory` holds. A second run changes nothing. A module that was
+/// planned for one target is refused for another.
 void buildMemoryPhase(OpPassManager &manager,
                       const MemoryPhaseOptions &options = {});
 

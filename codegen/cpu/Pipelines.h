@@ -26,7 +26,7 @@ struct LowerCpuOptions : PassPipelineOptions<LowerCpuOptions> {
           "Sweeps that write more bytes than this bypass the cache.")};
 };
 
-/// In: the result of the memory phase. Out: the LLVM dialect, ready for
+/// Lowers the result of the memory phase to the LLVM dialect, ready for
 /// translation.
 void buildLowerCpuPipeline(OpPassManager &manager,
                            const LowerCpuOptions &options);

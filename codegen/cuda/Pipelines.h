@@ -11,7 +11,7 @@ class OpPassManager;
 
 namespace mlir::dyna::cuda {
 
-/// In: the result of the memory phase. Out: the LLVM and NVVM dialects: host
+/// Lowers the result of the memory phase to the LLVM and NVVM dialects: host
 /// code, and `@dyna_kernels` inside it.
 void buildLowerCudaPipeline(OpPassManager &manager);
 

@@ -157,7 +157,8 @@ static constexpr KnownAttribute attributes[] = {
        auto name = dyn_cast<StringAttr>(value);
        return name && symbolizeTargetName(name.getValue());
      }},
-    // By name: the dialect of kernels is none that this one depends on.
+    // Compare names, because this dialect does not depend on the dialect of
+    // kernels.
     {kRowBytes.name, "kernels",
      [](Operation *op) { return op->getName().getStringRef() == "llvm.func"; },
      "a positive number of bytes in i64",

@@ -52,7 +52,8 @@ constexpr CursorField cursorFields[] = {
     {"documents", &DataCursor::documents},
     {"epoch_samples", &DataCursor::epochSamples}};
 
-/// More than any run counts; sums of a few such numbers are still no overflow.
+/// Limit of numbers in a cursor. No run counts so far, and sums of a few such
+/// numbers do not overflow.
 constexpr int64_t mostCounted = INT64_C(1) << 60;
 
 /// Formats a value as 16 hexadecimal digits: JSON numbers end at 2^53.

@@ -97,9 +97,10 @@ struct PlanTimes {
 /// Simulates a plan. If ranks wait for each other, fails and names a rank that
 /// never ends.
 ///
-/// O(steps + transfers and their ranks) without sharing. With sharing, every moment
-/// at which transfers begin or end costs more. For each distinct speed it visits all
-/// transfers that common links join with them. Each transfer costs O(log n) beside.
+/// O(steps + transfers and their ranks) without sharing. With sharing, every
+/// moment at which transfers begin or end costs more. For each distinct speed
+/// it visits all transfers that common links join with them. Each transfer also
+/// costs O(log n).
 StatusOr<PlanTimes> playPlan(const PlanWork &work,
                              const SimulationOptions &options = {});
 

@@ -79,9 +79,9 @@ void PaddedRuns::makeLongest() {
   }
 }
 
-/// Both ends of the longest runs with room move forward only, as bytes are
-/// monotone. The longest sample of a run is the front of a queue of those that
-/// no later one outlasts.
+/// Finds the longest run with room for each end. Bytes are monotone, so both
+/// ends only move forward. A queue keeps samples that are longer than all later
+/// ones; its front is the longest sample of the run.
 Status PaddedRuns::limit(const std::vector<int64_t> &order, int64_t shareBytes,
                          int64_t limitBytes) {
   room_.resize(ordered_.size());

@@ -78,7 +78,8 @@ StatusOr<bool> LeastRegions::fit(const ExecutableGraph &graph,
   return true;
 }
 
-/// Returns the most tokens that fit, from `low`, which is not tried, to `high`.
+/// Returns the largest number of tokens from `low` to `high` that fits. `low`
+/// must fit; it is not tried.
 template <typename Fits>
 static StatusOr<int64_t> mostFitting(int64_t low, int64_t high, Fits fits) {
   DYNA_ASSIGN_OR_RETURN(bool all, fits(high));
@@ -167,7 +168,8 @@ limitPolicy(const Planner &planner, PlanRequest request,
             int64_t rankBytes, int64_t beside, const std::string &flag) {
   if (request.tokensPerMicroBatch != 0)
     return std::optional<Policy>();
-  // No smaller micro-batch has tokens for slices that the largest has none for.
+  // If the largest micro-batch is too small for these slices, so are all
+  // smaller ones.
   if (options.slices.any())
     DYNA_RETURN_IF_ERROR(options.slices.check(options.maxTokensPerMicroBatch,
                                               options.mostTokens()));

@@ -2,12 +2,14 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The value of --repack: at which steps a run goes over to other ranks or strategies.
+// The value of --repack lists the steps at which a run changes its ranks or its
+// strategy.
 //
 //     6@3000; 4@5000; dp=2,pp=2@7000
 //
-// Behind @ stands how many steps are done before the run goes over. A number alone is
-// a number of ranks. Anything else is a strategy, in the words of --strategy.
+// The number after @ is the number of steps that are done before the change. A
+// number alone is a number of ranks. Anything else is a strategy, in the words
+// of --strategy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +26,8 @@
 namespace dyna {
 
 struct Repack {
-  int64_t step = 0;     ///< steps that are done before
-  int ranks = 0;        ///< 0: `strategy` says it
+  int64_t step = 0;     ///< steps before the change
+  int ranks = 0;        ///< 0: `strategy` gives the ranks
   std::string strategy; ///< empty: the present one, packed into `ranks`
 };
 

@@ -76,7 +76,7 @@ void findClasses(const std::vector<SwitchTensor> &tensors, Lots &result) {
 // Cells
 //===----------------------------------------------------------------------===//
 
-/// Lists of numbers, each once; equal lists have equal indices.
+/// Stores each list of numbers once. Equal lists have equal indices.
 class Lists {
 public:
   int add(std::vector<int> list) {
@@ -94,7 +94,7 @@ private:
   std::vector<const std::vector<int> *> lists_;
 };
 
-/// Boxes without their copies, each with its ranks.
+/// A box, with all ranks that have it.
 struct SharedBox {
   const Box *box;
   std::vector<int> ranks;
@@ -143,7 +143,8 @@ std::vector<int> ranksOf(const std::vector<SharedBox> &boxes,
   return ranks;
 }
 
-/// The fields between all cuts of one class of tensors.
+/// Grid of the fields into which the edges of all boxes cut a class of tensors.
+/// Fields of one kind lie in the same boxes.
 class Grid {
 public:
   explicit Grid(const SwitchTensor &tensor)
@@ -159,12 +160,11 @@ public:
       fields_.push_back(kinds_.add(std::move(field)));
   }
 
-  /// Joins neighbouring fields of one kind, which are in the same boxes: along
-  /// rows, then rows of them. `lotOf` has the lot of a kind, or -1 if no rank
-  /// needs it.
+  /// Joins neighbouring fields of one kind into cells: first along rows, then
+  /// equal rows. `lotOf` has the lot of a kind, or -1 if no rank needs it.
   std::vector<Cell> cells(const std::vector<int> &lotOf) const {
     std::vector<Cell> cells;
-    // By column: the cell that ends there in the row above.
+    // By column, the cell that ends there in the row above.
     std::vector<int> above(width_, -1);
     for (size_t r = 0; r + 1 < rows_.size(); ++r) {
       std::vector<int> row(width_, -1);

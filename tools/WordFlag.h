@@ -42,7 +42,7 @@ public:
   }
 };
 
-/// An option with several values of a planning word, each of which is tried.
+/// An option with several values of a planning word, which are all tried.
 class WordList : private WordHelp, public llvm::cl::list<std::string> {
 public:
   WordList(Word word, llvm::cl::OptionCategory &category,
@@ -55,7 +55,7 @@ public:
       setMiscFlag(llvm::cl::CommaSeparated);
   }
   bool isGiven() const { return getNumOccurrences() > 0; }
-  /// Parses every value into `values`, the last of which stays.
+  /// Parses every value into `values`, so that the last one stays.
   Status read(PlanningValues &values) const {
     for (const std::string &text : *this)
       if (Status status = setWord(row.word, text, values); !status.isOk())

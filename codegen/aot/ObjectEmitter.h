@@ -33,8 +33,8 @@ struct InstructionSet {
 /// Returns all known sets, best first.
 llvm::ArrayRef<InstructionSet> getInstructionSets();
 /// Returns the set for host code that launches work on another device: any
-/// x86-64. Emulated kernels run on the processor, so their set is one that
-/// computes fast.
+/// x86-64. Emulated kernels run on the processor, so their set is chosen for
+/// speed.
 const InstructionSet &getLaunchingSet(bool isEmulated);
 const InstructionSet *findInstructionSet(llvm::StringRef name);
 

@@ -20,7 +20,7 @@ llvm::Expected<SmallVector<int>> readArchitectures(StringRef text);
 /// architecture, or reports errors. The same module gives the same text.
 FailureOr<std::string> emitPtx(ModuleOp kernels, int architecture);
 
-/// Returns the path of ptxas: `given`, or the one of $CUDA_HOME, PATH or
+/// Returns the path of ptxas: `given`, or ptxas of $CUDA_HOME, PATH or
 /// /usr/local/cuda. An error lists the places.
 llvm::Expected<std::string> findPtxas(StringRef given);
 

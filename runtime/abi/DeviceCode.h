@@ -23,7 +23,7 @@ extern "C" {
 
 /// Values of `kind` of an image.
 enum {
-  /// A cubin: for `architecture` and those of the same major number above it.
+  /// A cubin: for `architecture` and higher ones of the same major number.
   DYNA_IMAGE_CUBIN = 0,
   /// PTX, with a 0 at its end: for `architecture` and all above it.
   DYNA_IMAGE_PTX = 1,

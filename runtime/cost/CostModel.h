@@ -66,7 +66,7 @@ public:
   Status setStates(LayerStates states);
   /// Returns the states by layer; empty: all are dense and train.
   const LayerStates &layerStates() const { return layerStates_; }
-  /// Returns the distinct states. The first one is that of dense layers that
+  /// Returns the distinct states. The first state describes dense layers that
   /// train.
   const std::vector<LayerState> &states() const { return states_; }
   /// Returns kind and state of a layer at the strategy's tensor degree.

@@ -78,8 +78,8 @@ public:
   /// Continues at `cursor`; fails if it belongs to other data, or to another
   /// order.
   Status seek(const DataCursor &cursor);
-  /// Continues a run whose data have changed: starts the epoch after that of
-  /// `cursor`.
+  /// Continues a run whose data have changed: starts the epoch after the epoch
+  /// of `cursor`.
   void seekNextEpoch(const DataCursor &cursor);
 
 private:

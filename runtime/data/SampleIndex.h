@@ -113,7 +113,7 @@ public:
   StatusOr<Sample> read(int64_t number) const;
 
 private:
-  /// Tokens [begin, end) of a document without those of [gap, gapEnd).
+  /// Tokens [begin, end) of a document without tokens [gap, gapEnd).
   struct Part {
     int64_t begin, gap, gapEnd, end;
     int64_t firstTarget; ///< in the part

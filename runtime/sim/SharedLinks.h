@@ -40,9 +40,9 @@ public:
 
   /// Begins a transfer. Times must not decrease.
   void add(int transfer, double time);
-  /// Begins a flow of so many seconds on a port that has none. With `hasLatency` it first
-  /// takes the port's latency. Its end is told with the number
-  /// `PlanWork::transfers().size() + port`, where ports are numbered
+  /// Begins a flow of `seconds` seconds on a port that has none. With
+  /// `hasLatency` it first takes the port's latency. Its end is told with the
+  /// number `PlanWork::transfers().size() + port`, where ports are numbered
   /// `kPorts * rank + port`.
   void addFlow(int port, double seconds, bool hasLatency, double time);
   /// Lengthens the flow that a port has.

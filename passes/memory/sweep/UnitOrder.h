@@ -46,7 +46,7 @@ public:
     return previous[unit];
   }
 
-  /// Inserts units that are not in the list after one that is, or after the
+  /// Inserts units that are not in the list after a unit that is, or after the
   /// unit that `remove` has returned.
   void insertBehind(int anchor, const std::vector<int> &units) {
     const int follower = next[anchor];

@@ -57,8 +57,8 @@ public:
     values_ = 0;
     return parseValue(value, 0);
   }
-  /// Skips a value that nobody reads. Brackets and quotes must match; anything
-  /// may stand between them (Python writes NaN).
+  /// Skips a value that the caller does not need. Brackets and quotes must
+  /// match; anything may stand between them (Python writes NaN).
   Status skip();
   /// Fails if anything but space follows.
   Status finish();

@@ -68,7 +68,7 @@ public:
     return strip.totalBytes() - row_ * strip.runBytes() - within_;
   }
   /// Returns the address `rows` rows further on in a strip with gaps; null if
-  /// that is behind its end.
+  /// that is past its end.
   const char *ahead(int64_t rows) const {
     const Strip &strip = (*strips_)[strip_];
     return strip.runBytes() == strip.bytes && row_ + rows < strip.count

@@ -160,8 +160,8 @@ template <typename T> Vec<T> laneNumbers(int64_t from) {
   return result;
 }
 
-/// scores[j][q] = rows[j] * columns[.][q] for what is in sight; skips the rest
-/// by whole vectors.
+/// scores[j][q] = rows[j] * columns[.][q] for visible pairs; skips the rest by
+/// whole vectors.
 template <typename T>
 void multiplyInSight(Rows<T> rows, const T *columns, int64_t headDim,
                      int64_t keys, int64_t vectors, const Sight &sight,

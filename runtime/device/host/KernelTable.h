@@ -4,9 +4,9 @@
 //
 // The inner kernels exist once per instruction set. Kernels.cpp is compiled
 // several times with different flags, and each copy fills one table. A device
-// chooses its table when it is created, from the features of the processor that
-// runs, not of the one that built. A task is the work of one thread: kernels
-// know nothing of teams.
+// chooses its table when it is created, from the features of the processor at
+// run time, not at build time. A task is the work of one thread: kernels know
+// nothing of teams.
 //
 //===----------------------------------------------------------------------===//
 

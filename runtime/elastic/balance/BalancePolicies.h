@@ -13,7 +13,8 @@
 //     raise the variance that has been reached.
 //   - A rank can lose all its layers, and stays in the pipeline.
 //
-// A layer that has left a rank is not chosen there again, of which the paper says nothing.
+// A layer that has left a rank is not chosen there again; the paper does not
+// mention this case.
 //
 //===----------------------------------------------------------------------===//
 

@@ -25,7 +25,8 @@ std::vector<double> stageLoads(const std::vector<double> &seconds,
                                const std::vector<int> &cut,
                                const std::vector<double> &waits = {});
 
-/// Returns the seconds of a step of so many micro-batches on one replica.
+/// Returns the seconds of a step with this number of micro-batches on one
+/// replica.
 double stepSeconds(const std::vector<double> &loads, int64_t microBatches);
 
 } // namespace dyna

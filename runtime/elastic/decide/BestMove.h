@@ -45,7 +45,8 @@ struct MovePrice {
   /// Seconds of a byte over the port of a rank.
   double secondsPerByte = 0;
 
-  /// Returns the seconds of a move of so many bytes over its busiest port.
+  /// Returns the seconds of a move that sends `portBytes` bytes over its
+  /// busiest port.
   double seconds(int64_t portBytes) const {
     return fixedSeconds + lostOverlapSeconds + planSeconds +
            secondsPerByte * static_cast<double>(portBytes);
@@ -105,9 +106,9 @@ WeighedMove weighMove(const MoveProblem &problem, const std::vector<int> &cut);
 void weighAgain(const MoveProblem &problem, double stepSecondsNow,
                 double stepSecondsThen, double priceSeconds, WeighedMove &move);
 
-/// Returns the best cut that passes the test, or the present one, which does not. Of
-/// equally good cuts it is that of the least sum of squared loads. Of these, it is the
-/// one in which earlier stages have the most layers.
+/// Returns the best cut that passes the test, or the present one, which does
+/// not. Of equally good cuts it is the cut with the least sum of squared loads.
+/// Of these, it is the cut whose earlier stages have the most layers.
 ///
 /// Each largest load has a least number of bytes. So cuts are found from the fastest one
 /// on, each with fewer bytes. This ends when no slower one can be better. A cut within two limits

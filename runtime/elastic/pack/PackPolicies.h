@@ -51,9 +51,9 @@ struct PackedRanks {
   int64_t moves = 0; ///< of one layer from rank to rank
 };
 
-/// Empties ranks until `wanted` have layers, or no rank can be emptied. `bytes` are by
-/// layer, and `limit` is that of each rank. O(p^2) for p ranks; round-robin O(n p) for n
-/// layers.
+/// Empties ranks until `wanted` have layers, or no rank can be emptied. `bytes`
+/// has a number for each layer. `limit` is the limit of each rank. O(p^2) for p
+/// ranks; round-robin O(n p) for n layers.
 PackedRanks packByPolicy(PackPolicy policy, RankLayers layers,
                          const std::vector<int64_t> &bytes, int64_t limit,
                          int wanted);

@@ -48,7 +48,7 @@ struct PackProblem {
   double secondsPerByte = 0;
 };
 
-/// Layers on so many ranks.
+/// A packing on a number of ranks.
 struct Packing {
   int stages = 0, replicas = 1;
   std::vector<int> cut;
@@ -66,10 +66,11 @@ struct Packing {
 LayerBytes packedBytes(const PackProblem &problem, const PackWay &way,
                        int stages, int replicas = 1);
 
-/// Packs layers on a pipeline of so many stages. Of all ways that have room it is the
-/// fastest one. Fails with InvalidArgument for fewer than one stage, or more than layers,
-/// and with ResourceExhausted if no way has room. The message has the bytes that each
-/// rank lacks. O(w (64 n + b t)) for w ways (CutLayers.h).
+/// Packs layers on a pipeline of `stages` stages. Of all ways that have room it
+/// is the fastest one. Fails with InvalidArgument for fewer than one stage, or
+/// more than layers, and with ResourceExhausted if no way has room. The message
+/// has the bytes that each rank lacks. O(w (64 n + b t)) for w ways
+/// (CutLayers.h).
 StatusOr<Packing> packInto(const PackProblem &problem, int stages,
                            int replicas = 1);
 

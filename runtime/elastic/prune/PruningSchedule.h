@@ -39,12 +39,14 @@ struct PruningSchedule {
   double sparsityAt(int64_t step) const;
 };
 
-/// Reads words such as "final=0.9,from=3000,until=7000,every=1000". `initial` is 0 if it
-/// is not given, and `from` alone means one event. Fails with InvalidArgument for a
-/// sparsity outside of [0, 1) or one that falls, and for events out of order.
+/// Reads words such as "final=0.9,from=3000,until=7000,every=1000". `initial`
+/// is 0 if it is not given, and `from` alone means one event. Fails with
+/// InvalidArgument if a sparsity is outside of [0, 1) or falls, or if events
+/// are out of order.
 StatusOr<PruningSchedule> parsePruningSchedule(const std::string &text);
 
-/// Returns how many of so many weights survive: the nearest number, and at least one.
+/// Returns how many of `weights` weights survive: the nearest number, and at
+/// least one.
 int64_t survivorsAt(int64_t weights, double sparsity);
 
 } // namespace dyna

@@ -14,10 +14,10 @@
 //     f32    31 bits    11 + 10 + 10     sums of 2,048, 1,024 and 1,024 counts
 //     f64    63 bits    6 times up to 11
 //
-// Weights of this very magnitude are ties: those with the lowest positions survive. The
-// position is the place of a weight in the model's parameters, whoever holds it. Ties
-// are counted by the bits of their positions in the same way. So exactly k survive, the
-// same ones for every strategy.
+// Weights of this very magnitude are ties: those with the lowest positions
+// survive. The position is the place of a weight in the model's parameters, on
+// any rank. Ties are counted by the bits of their positions in the same way. So
+// exactly k survive, the same ones for every strategy.
 //
 //===----------------------------------------------------------------------===//
 

@@ -73,7 +73,7 @@ public:
   /// `regionBytes` of the next region. Memory after these bytes is given back,
   /// if it was reserved.
   Status layOut(const ArenaParts &parts, int64_t regionBytes);
-  /// Records that so many bytes of the arena are used at one time.
+  /// Records that `bytes` bytes of the arena are used at one time.
   void noteUse(int64_t bytes) {
     takenBytes_ = std::max(takenBytes_, std::min(bytes, parts_.arenaBytes));
   }
@@ -195,9 +195,9 @@ private:
   StepInFlight &openMemory() {
     return steps_[(first_ + inFlight_) % kStepsInFlight];
   }
-  /// Returns a block with room for so many more bytes of the step.
+  /// Returns a block with room for `bytes` more bytes of the step.
   StatusOr<StagingBlock *> stagingBlock(StepInFlight &step, int64_t bytes);
-  /// Makes room for results of so many bytes.
+  /// Makes room for `bytes` bytes of results.
   Status takeResults(StepInFlight &step, int64_t bytes);
   /// Returns true if the results are on the host, even if a wait has failed.
   static bool hasArrived(const StepInFlight &step);

@@ -202,7 +202,7 @@ private:
   Status openBody(Run &run);
 
   Status runProgram(Run &run);
-  /// Opens a step with so many losses; home is `seat`.
+  /// Opens a step with `losses` losses; home is `seat`.
   Status openStep(const GraphSeat &seat, int64_t losses,
                   const StepScalars &scalars);
   /// Reads the results of the phases: the only wait of a step for its device.

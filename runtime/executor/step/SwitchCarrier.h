@@ -82,7 +82,7 @@ private:
     char *late = nullptr;
   };
   /// (from, to, added to the target). All ranks start messages in this order.
-  /// So the first one that is not done has both its ends started.
+  /// So both ends of the first unfinished message have been started.
   using MessageKey = std::tuple<int, int, bool>;
   struct Passing {
     int tensor;

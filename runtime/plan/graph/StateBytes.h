@@ -36,7 +36,7 @@ constexpr int64_t csrStartBytes = 8, csrPlaceBytes = 2;
 int64_t csrSideBytes(int64_t rows, int64_t columns, int64_t survivors,
                      bool isByColumn);
 
-/// Returns how many of so many weights survive: at least one of any.
+/// Returns how many of `weights` weights survive: at least one of any.
 int64_t survivorsOf(int64_t weights, double sparsity);
 
 /// Returns the bytes of a rank's parameters and their state. Without states, these are

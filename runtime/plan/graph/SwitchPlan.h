@@ -42,8 +42,8 @@
 namespace dyna {
 
 /// A box of rows and columns without heap memory: a switch of a large model has
-/// millions. A `Box` that is not two-dimensional becomes one that `checkSwitch`
-/// refuses.
+/// millions. A `Box` that is not two-dimensional becomes a box that
+/// `checkSwitch` refuses.
 struct MatrixBox {
   std::array<int64_t, 2> begin{}, size{};
 

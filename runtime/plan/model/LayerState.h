@@ -12,9 +12,9 @@
 //                   two indices
 //     frozen        of the form       none                   no weight gradient
 //
-// Layers that are frozen, as are all layers before them, are a *prefix*. They run forward
-// alone, and keep nothing for backward. The layer behind the prefix has the function of its
-// kind, which computes a gradient of the input that nobody reads.
+// Layers that are frozen, as are all layers before them, are a *prefix*. They
+// run forward alone, and keep nothing for backward. The layer behind the prefix
+// has the function of its kind, which computes an unused gradient of the input.
 //
 //===----------------------------------------------------------------------===//
 

@@ -182,7 +182,7 @@ inline int64_t visiblePairs(const plan::LayerKind &kind, const Load &load) {
 /// Returns the rows that a tensor has in a load. Ranks that have a part of the queries
 /// share these rows.
 int64_t wholeRows(const plan::TensorSpec &spec, const Load &load);
-/// Returns true if a query may look at keys behind it. Padding behind a sample would
+/// Returns true if a query may see later keys. Padding after a sample would
 /// then change the sample.
 inline bool looksBehind(const plan::LayerKind &kind) {
   return kind.attention_flops_per_pair() > 0 && !kind.causal();

@@ -4,8 +4,8 @@
 //
 // DynaPipe (EuroSys'24), section 4. Samples stand in an order (OrderSamples.h)
 // and are cut into runs. Each run is a micro-batch in which every sample is
-// padded to the longest. Of all cuts within the memory limits, this finds the
-// one with the smallest
+// padded to the longest. Finds the cut within the memory limits that has the
+// smallest
 //
 //     (stages - 1) * max t + sum t / replicas                            [s]
 //
@@ -40,12 +40,12 @@
 // last. No cut has an objective that is smaller by a bit. No order of samples is
 // assumed.
 //
-// One program is O(n w) for runs of up to w samples that pass both bounds. In practice
-// it reads about 40 runs a sample. Blocks of runs are skipped by bounds of their own.
-// Only runs in other blocks are asked for their costs (PaddedRuns.h). The number
-// of programs can grow with that of different t; docs/planner.md has the numbers for
-// real lengths. Memory: O(n w) doubles, less where equal lengths stand together or
-// blocks are skipped.
+// One program is O(n w) for runs of up to w samples that pass both bounds. In
+// practice it reads about 40 runs a sample. Blocks of runs are skipped by
+// bounds of their own. Only runs in other blocks are asked for their costs
+// (PaddedRuns.h). The number of programs can grow with the number of different
+// t; docs/planner.md has the numbers for real lengths. Memory: O(n w) doubles,
+// less where equal lengths stand together or blocks are skipped.
 //
 //===----------------------------------------------------------------------===//
 

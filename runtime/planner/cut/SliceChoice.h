@@ -2,8 +2,9 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Token slices: the tokens of a micro-batch pass a pipeline in several parts, one behind
-// the other (TeraPipe, section 3). `--slices` says how large they are.
+// Token slices: the tokens of a micro-batch pass a pipeline in several parts,
+// one after the other (TeraPipe, section 3). `--slices` says how large they
+// are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,8 +46,9 @@ struct SliceChoice {
   /// Returns true if all micro-batches are cut in one way.
   bool isFixed() const { return count > 1 || !lengths.empty(); }
 
-  /// Returns the tokens of the slices of so many tokens; all in one if the choice is not
-  /// fixed. Sizes of equal slices differ by one token at most, and none is empty.
+  /// Returns the tokens of each slice of `tokens` tokens; all in one if the
+  /// choice is not fixed. Sizes of equal slices differ by one token at most,
+  /// and none is empty.
   std::vector<int64_t> cut(int64_t tokens) const;
   /// Returns the number of slices of so many tokens; 1 if costs decide about it.
   int64_t slicesOf(int64_t tokens) const;

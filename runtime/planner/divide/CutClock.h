@@ -48,9 +48,9 @@ public:
   SliceTimes sliceTimes(const StageTables &tables,
                         const PlanOptions &options) const;
 
-  /// Returns the time of the slowest replica, or of the one that is given. With `searched`
-  /// it is that of the best simple order of a schedule that searches. O(micro-batches *
-  /// stages), times the simple orders.
+  /// Returns the time of the slowest replica, or of the given one. With
+  /// `searched` it is that of the best simple order of a schedule that
+  /// searches. O(micro-batches * stages), times the simple orders.
   CutTime timeOf(const MicroBatches &cut, bool searched,
                  int replica = -1) const;
   /// Returns what stages take with micro-batches of one replica, without their bytes.

@@ -11,8 +11,8 @@
 
 namespace dyna {
 
-/// Fills in what the micro-batches of these numbers hold on each stage: kept and
-/// late blocks, of which all else is little.
+/// Fills in what the micro-batches of these numbers hold on each stage: kept
+/// and late blocks; everything else is small.
 void holdBlocks(PipelineProblem &problem, const ExecutableGraph &graph,
                 const plan::Plan &plan, const std::vector<int> &microBatches,
                 const PlanChoice &choice);

@@ -8,7 +8,7 @@
 // bytes that a rank lacks, over its own port. Parameters that lie alike are a
 // class, and classes are cut into lots as for a plan (switches/Lots.h).
 //
-// What goes to one of several ranks (gradients) stays with one that has it, or goes
+// Data for one of several ranks (gradients) stay on a rank that has them, or go
 // to all of them evenly. Ports are full duplex; network and node work at once.
 //
 //===----------------------------------------------------------------------===//

@@ -43,8 +43,8 @@ std::vector<int> layersForLoad(const CostModel &costs, const Strategy &strategy,
                                const RecomputeModes &recompute,
                                const Load &load);
 
-/// A strategy with its layers, and a line for people: the cut and where the
-/// costs behind it came from. Empty where nothing was to choose.
+/// A strategy with its layers, and a line for people: the cut and the source of
+/// its costs. Empty where nothing was to choose.
 struct StageCut {
   Strategy strategy;
   std::string note;

@@ -45,7 +45,7 @@ struct TriedPlan {
 /// Largest number of cuts into slices that become complete plans.
 constexpr size_t mostComparedSlices = 2;
 
-/// Modes of recomputation, the one that computes least again first.
+/// Modes of recomputation, by the amount of recomputation, least first.
 constexpr plan::Recompute allModes[] = {
     plan::RECOMPUTE_NONE, plan::RECOMPUTE_SELECTIVE, plan::RECOMPUTE_FULL};
 

@@ -33,7 +33,8 @@ struct Policy {
   std::vector<std::string> notes;
 };
 
-/// Returns the words of `takeWords`, and how they are joined: the text behind "named by".
+/// Returns the words of `takeWords`, and how they are joined: the text after
+/// "named by".
 std::string knownWords();
 
 /// Sets what words ask for: a schedule, a batching, or slices (`parseSlices`, without

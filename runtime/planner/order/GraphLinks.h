@@ -10,7 +10,8 @@
 
 namespace dyna {
 
-/// Returns a link for each edge between stages, with messages of so many seconds.
+/// Returns a link for each edge between stages, with messages of `seconds`
+/// seconds.
 inline std::vector<StageLink> linksOf(const ExecutableGraph &graph,
                                       double seconds) {
   std::vector<StageLink> links;

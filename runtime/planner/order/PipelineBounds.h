@@ -3,7 +3,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Lower bounds of the makespan of a pipeline, whatever the order of its items,
-// to be printed beside what a schedule takes.
+// printed beside the time of a schedule.
 //
 //===----------------------------------------------------------------------===//
 

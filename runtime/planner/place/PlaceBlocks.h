@@ -36,8 +36,8 @@ BlockPlacement placeBlocks(const std::vector<BlockLifetime> &blocks);
 /// is free during its whole life. Returns the peak. `offsets` has an element for
 /// every block. O(n sqrt(n)) set operations for n blocks (PlacedBlocks.h).
 ///
-/// Stops if the peak reaches `limit`. The blocks behind then have no offsets, and the
-/// returned peak is that of the others.
+/// Stops if the peak reaches `limit`. Later blocks then have no offsets, and
+/// the returned peak is the peak of the others.
 int64_t placeLowest(const std::vector<BlockLifetime> &blocks,
                     const std::vector<int> &order,
                     std::vector<int64_t> &offsets,

@@ -70,7 +70,7 @@ struct PlanReport {
   std::vector<int64_t> rankBytes; ///< peak of each rank, equal within a stage
   /// Samples that are sliced, of the first step that slices.
   std::vector<ReportedCut> cuts;
-  /// None of a step of several graphs, each of which has its own.
+  /// Empty for a step of several graphs, because each graph has its own stages.
   std::vector<Stage> stages;
   /// Reports of the phases of such a step, by strategy. For several steps,
   /// those of one strategy are added up. Seconds of phases may overlap.

@@ -40,8 +40,8 @@ std::vector<ReportedCut> reportCuts(const plan::Plan &plan,
 
 JsonArray cutsJson(const std::vector<ReportedCut> &cuts);
 
-/// Returns one line for each cut. Cuts with equal tokens share a line, and lines behind the
-/// first 16 are counted.
+/// Returns one line for each cut. Cuts with equal tokens share a line, and
+/// lines after the first 16 are only counted.
 std::string describeCuts(const std::vector<ReportedCut> &cuts);
 
 } // namespace dyna

@@ -72,10 +72,10 @@ PlanReport reportStep(const StepPlanner &planner, const VerifiedStep &step,
 void countPhases(PlanReport &report, const Model &model,
                  const VerifiedStep &step);
 
-/// Writes a step in the form that the executor uses for a step that ran. Switches have
-/// tracks of their own, and on devices so have the ports that move them. `step` says
-/// where the step begins; `ofHosts` as for tracePlan. Returns the end of the step, which
-/// is the begin of a step behind it.
+/// Writes a step in the form that the executor uses for a step that ran.
+/// Switches have tracks of their own, and on devices so have the ports that
+/// move them. `step` says where the step begins; `ofHosts` as for tracePlan.
+/// Returns the end of the step, which is the begin of a step after it.
 double traceStep(TraceWriter &writer, TracedStep step, const PlayedStep &played,
                  bool ofHosts);
 

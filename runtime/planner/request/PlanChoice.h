@@ -12,8 +12,8 @@
 
 namespace dyna {
 
-/// Choices for the plan of a step: options, some of which may be replaced, and
-/// the planner's choices within them.
+/// Choices for the plan of a step: options, of which the planner may replace
+/// some, and its choices within them.
 struct PlanChoice : PlanOptions {
   PlanChoice() = default;
   PlanChoice(PlanOptions options) : PlanOptions(std::move(options)) {}

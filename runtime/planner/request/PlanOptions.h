@@ -49,9 +49,10 @@ struct PlanOptions {
   /// True for a phase of a graph other than home (StepPlan.h). Such a phase gathers and
   /// updates nothing, and reduces gradients over their holders.
   bool switched = false;
-  /// Puts every send right behind the instruction that makes its tensor, and every
-  /// receive right before the one that needs it. Ranks then wait for each other
-  /// (DynaPipe, section 2 and figure 8). Only demonstrations set it.
+  /// Puts every send directly after the instruction that makes its tensor, and
+  /// every receive directly before the instruction that needs it. Ranks then
+  /// wait for each other (DynaPipe, section 2 and figure 8). Only
+  /// demonstrations set it.
   bool naiveMessages = false;
   /// Bytes of each rank's dynamic region; empty: no limit. A program that needs more
   /// is laid out for the largest micro-batches instead. If that does not fit either,

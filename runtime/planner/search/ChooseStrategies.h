@@ -47,8 +47,8 @@ constexpr int64_t mostSearchedRanks = 4096;
 StatusOr<int> ranksToSearch(const Cluster &cluster, int64_t asked,
                             const char *flag = "--strategies search");
 
-/// Estimates every strategy of so many ranks alone, for samples of such lengths.
-/// Fails where no strategy has room for its parameters.
+/// Estimates every strategy of the given number of ranks alone, for samples of
+/// these lengths. Fails where no strategy has room for its parameters.
 StatusOr<std::vector<AloneEstimate>>
 estimateSingles(const CostModel &costs, const StrategySpace &space,
                 std::vector<int64_t> lengths);

@@ -106,23 +106,24 @@ struct FoundSingles {
       0; ///< strategies that were not simulated because of estimates
 };
 
-/// The steps of strategies whose estimate is above so many times the best step estimate
-/// are not estimated: estimates are rarely that far above (docs/planner.md). The
-/// estimate of chosen modes is their bound, so that less is enough.
+/// The steps of strategies whose estimate is above this multiple of the best
+/// step estimate are not estimated: estimates are rarely that far above
+/// (docs/planner.md). The estimate of chosen modes is their bound, so that less
+/// is enough.
 constexpr double mostAboveBest = 1.2, mostAboveBestChosen = 1.05;
 /// The limit is lower if the estimate was corrected by a step of the same degrees and
 /// modes.
 constexpr double mostAboveCorrected = 1.05;
-/// Steps whose estimate is above so many times the best simulated time are not
-/// simulated.
+/// Steps whose estimate is above this multiple of the best simulated time are
+/// not simulated.
 constexpr double mostAboveSimulated = 1.08;
-/// Another choice for one strategy is simulated if its estimate is not above so many
-/// times that of the fastest choice.
+/// Another choice for one strategy is simulated if its estimate is not above
+/// this multiple of the estimate of the fastest choice.
 constexpr double mostAbovePredicted = 1.01;
-/// All steps are simulated for those of the best whose screened time is not above so many
-/// times the shortest.
+/// All steps are simulated for strategies whose screened time is not above this
+/// multiple of the shortest.
 constexpr double mostAboveFinal = 1.05;
-/// Other choices are searched for strategies within so many times the best.
+/// Other choices are searched for strategies within this multiple of the best.
 constexpr double mostAboveRefined = 1.08;
 
 /// The word of `--slices` for whole samples.

@@ -196,10 +196,12 @@ private:
                                                 const Placed &other) const;
   bool hasRoomFor(const Entry &entry, const std::vector<int64_t> &limits,
                   int64_t tokens, int inFlight) const;
-  /// Tokens of micro-batches of which so many have room in a replica, about.
+  /// Returns about the largest tokens of micro-batches of which `inFlight` fit
+  /// a replica.
   int64_t tokensInFlight(const Entry &entry, const std::vector<int64_t> &limits,
                          int inFlight) const;
-  /// `tokensOf(n)`: tokens of micro-batches of which n have room at a time.
+  /// Returns the seconds of a phase. `tokensOf(n)` returns the tokens of
+  /// micro-batches of which n fit at a time.
   double phaseSeconds(const Entry &entry, const PhaseLengths &lengths,
                       int64_t longest,
                       const std::function<int64_t(int)> &tokensOf) const;

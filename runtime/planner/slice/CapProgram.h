@@ -62,7 +62,7 @@ public:
   double valueOf(const JoinedTable &table, int64_t row) const {
     return values_[table.joined - 1][row];
   }
-  /// Returns the smallest sum of so many samples of a group.
+  /// Returns the smallest sum of `samples` samples of a group.
   double sumOf(size_t group, int64_t samples) const {
     return sums_[group][samples];
   }

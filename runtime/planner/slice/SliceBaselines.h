@@ -70,9 +70,9 @@ struct ChunkOptions {
   int droppedMode = 0;
 };
 
-/// Puts the samples of at most `tokens` tokens into bundles of so many: longest first,
-/// each into the first bundle with room for it. Returns the numbers of the samples of each
-/// bundle. O(samples * bundles).
+/// Puts the samples of at most `tokens` tokens into bundles of at most
+/// `tokens`: longest first, each into the first bundle with room for it.
+/// Returns the numbers of the samples of each bundle. O(samples * bundles).
 std::vector<std::vector<int64_t>>
 packBundles(const std::vector<int64_t> &lengths, int64_t tokens);
 

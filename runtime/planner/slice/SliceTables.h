@@ -54,7 +54,7 @@ struct ModeTable {
   }
 };
 
-/// Slices of so many joined samples.
+/// Slices of a number of joined samples.
 struct JoinedTable {
   int64_t joined = 1;
   int64_t units = 0; ///< Rows 1 to units end after as many units.

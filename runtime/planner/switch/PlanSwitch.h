@@ -14,8 +14,8 @@
 // (Routes.h). Routes are dealt to the tensors' boxes in buckets (DealRoutes.h).
 // Routes without detours are tried first. If others save time at the busiest
 // port, both plans are simulated by their messages. At the end, buckets that
-// pass something on move behind others, if that saves time. Algorithm 1
-// replaces the plan if it is faster within the same limits.
+// pass something on move after others, if that saves time. Algorithm 1 replaces
+// the plan if it is faster within the same limits.
 //
 //===----------------------------------------------------------------------===//
 

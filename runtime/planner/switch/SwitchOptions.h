@@ -20,7 +20,7 @@ struct SwitchOptions {
   /// Bytes that a rank may send, or receive, at one time: in buckets that it has begun
   /// and not ended. A larger bucket goes alone.
   int64_t bytesUnderWay = kBytesUnderWay;
-  /// Bytes below which a box is not cut for the sake of balance.
+  /// Bytes below which a box is not cut to balance loads.
   int64_t smallestPiece = int64_t{256} << 10;
   /// Largest number of sweeps that search all routes again. The search ends
   /// earlier if they no longer improve.

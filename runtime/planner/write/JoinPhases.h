@@ -18,9 +18,9 @@ namespace dyna {
 /// one order of starts (P11) for any phases.
 ///
 /// Waits for values stand before the first layer that reads them. Waits for
-/// gradients stand before home's first reduction, norm or update. In other phases
-/// they stand before the next gradients start, or at the end of the phase behind.
-/// With `trains`, gradients go home.
+/// gradients stand before home's first reduction, norm or update. In other
+/// phases they stand before the next gradients start, or at the end of the next
+/// phase. With `trains`, gradients go home.
 ///
 /// Fails if the graph of a phase is not in the table or the last one is not home.
 /// Fails, too, if ranks of a phase wait for each other. O((instructions + transfers)

@@ -2,7 +2,8 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The value of --rebalance: a policy, and behind it how easily layers move.
+// The value of --rebalance: a policy, followed by a number for how easily
+// layers move.
 //
 //     time
 //     diffusion,every=10,margin=1,least=0.02,slower=0.05

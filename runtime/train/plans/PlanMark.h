@@ -46,8 +46,8 @@ struct PlanMark {
   /// flags.
   uint64_t run = 0;
   /// First step to plan. Planners may plan it and the next `--plan-ahead`
-  /// steps, by their own flag or the run's, whichever is more. The run asks for
-  /// so many before its mark moves.
+  /// steps, by their own flag or the run's, whichever is more. The run requests
+  /// this many plans before its mark moves.
   int64_t step = 0;
   int64_t ahead = 0; ///< --plan-ahead of the run
   DataCursor cursor; ///< position of the data of `step`

@@ -66,7 +66,7 @@ int64_t checkpointBufferBytes(const Model &model);
 Status saveRun(CheckpointStore *store, RankTeam &ranks, const RunState &state,
                int64_t shardBytes, std::optional<int32_t> endToken);
 
-/// Returns the differences between the checkpoint's configuration and that of
+/// Returns the differences between the configurations of the checkpoint and of
 /// this program, such as "n_head is 6 there and 5 here". Compares fields that
 /// change how a model computes, if both have them, because the tensors may fit
 /// both. Empty if there are none or if they are not known.

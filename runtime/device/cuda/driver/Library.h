@@ -21,8 +21,8 @@ namespace dyna::cuda {
 /// libraries before the system's own.
 inline constexpr const char *kLibraryPathVariable = "DYNA_CUDA_LIBRARY_PATH";
 
-/// An open library. It stays open until the process ends, because those of CUDA
-/// leave threads behind. Objects may be copied freely.
+/// An open library. It stays open until the process ends, because libraries of
+/// CUDA leave threads running. Objects may be copied freely.
 class Library {
 public:
   /// Opens the first library of `names` that is found ("libcuda.so.1", the

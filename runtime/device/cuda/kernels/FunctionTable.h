@@ -3,7 +3,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Declares the table of kernels. A program is linked with one of two archives
-// that define it. That of this folder has code for GPUs, and that of
+// that define it. The table of this folder has code for GPUs, and the table of
 // test/standins has code for the processor.
 //
 //===----------------------------------------------------------------------===//

@@ -121,8 +121,8 @@ DYNA_GPU void copyAsync(void *shared, const void *global, bool isThere) {
 DYNA_GPU void commitCopies() {
   asm volatile("cp.async.commit_group;" ::: "memory");
 }
-/// Waits until no more than the last `groups` groups of this thread are on their
-/// way. Others see what was copied behind a barrier.
+/// Waits until no more than the last `groups` groups of this thread are on
+/// their way. Other threads see the copies after a barrier.
 template <int groups> DYNA_GPU void awaitCopies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory");
 }

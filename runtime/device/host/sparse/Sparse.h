@@ -2,11 +2,12 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Kernels for what runtime/abi/Sparse.h describes. The context is bound to a HostDevice.
-// Results have the same bits for any number of threads. Each takes 2 * tokens *
-// survivors operations, which it adds to `context->matrix_flops`. Scratch is the
-// device's: 32 KB and a panel of the output (at most 0.8 MB) for each thread. A product by
-// columns, or of bf16, also has a copy of the values in the type of sums.
+// Kernels for the sparse weights of runtime/abi/Sparse.h. The context is bound
+// to a HostDevice. Results have the same bits for any number of threads. Each
+// takes 2 * tokens * survivors operations, which it adds to
+// `context->matrix_flops`. Scratch is the device's: 32 KB and a panel of the
+// output (at most 0.8 MB) for each thread. A product by columns, or of bf16,
+// also has a copy of the values in the type of sums.
 //
 //===----------------------------------------------------------------------===//
 

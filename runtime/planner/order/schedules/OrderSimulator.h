@@ -32,8 +32,8 @@ struct MicroBatchOrder {
 
 /// Choice of a stage if more than one item is ready.
 struct DispatchRule {
-  /// Forwards come first while the stage runs ahead by less than there are
-  /// stages behind it.
+  /// Forwards come first while the stage runs ahead by less than the number of
+  /// later stages.
   bool fillsFirst = false;
   /// A weight gradient is left where input is known to come before this share
   /// of its time has passed.

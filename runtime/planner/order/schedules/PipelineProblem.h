@@ -3,8 +3,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The work of the micro-batches of one replica on the stages of a pipeline, and
-// what memory there is for it. All tables are `[stage][micro-batch]`; of what is
-// left out there is nothing, but for limits, which then do not exist.
+// what memory there is for it. All tables are `[stage][micro-batch]`; empty
+// lists mean zeros; empty limits mean no limit.
 //
 //===----------------------------------------------------------------------===//
 

@@ -56,9 +56,9 @@ struct ScheduleRule {
   const char *name;    ///< in flags and options
   const char *summary; ///< text after the name in a list
   /// The items of a training step. All stages have the forwards in one order,
-  /// and so the backwards, each behind its forward; both keep what follows what.
-  /// Fails where the micro-batches cannot be run in the memory there is, for schedules
-  /// that look at it.
+  /// and so the backwards, each after its forward; both keep what follows what.
+  /// Fails where the micro-batches cannot be run in the memory there is, for
+  /// schedules that look at it.
   StatusOr<StageOrders> (*order)(const PipelineProblem &);
   /// Returns the largest number of micro-batches that have run forward and not
   /// yet backward, without a memory limit. Micro-batches that follow each other
@@ -83,7 +83,7 @@ ordersByShape(const PipelineProblem &problem,
               std::vector<PipelineItem> (*ofStage)(const StageShape &,
                                                    const BackwardOrder &));
 
-/// Adds weight gradients right behind the backward of each micro-batch.
+/// Adds weight gradients directly after the backward of each micro-batch.
 void addWeights(StageOrders &orders);
 
 const ScheduleRule &ruleOf(Schedule schedule);

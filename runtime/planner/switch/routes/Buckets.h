@@ -34,8 +34,8 @@ public:
       : network_(network), options_(options),
         count_(static_cast<size_t>(groups)) {}
 
-  /// Makes room for a piece of so many bytes that goes this way. `progress` is
-  /// the part of the switch that comes before the piece, 0 to 1.
+  /// Makes room for a piece of `bytes` bytes on this route. `progress` is the
+  /// part of the switch that comes before the piece, 0 to 1.
   void makeRoom(const Route &route, int64_t bytes, double progress);
   /// Returns the group that has the room.
   size_t current() const { return current_; }

@@ -34,8 +34,8 @@ struct Lot {
   int64_t bytes = 0;  ///< of all its cells in all tensors
   int64_t pieces = 0; ///< into which these can be cut, at most
 
-  /// Needers that do not have it; none of a lot that goes to one of several
-  /// ranks, of which one has it.
+  /// Needers that do not have it; empty for a lot that goes to one of several
+  /// ranks, if one of them has it.
   std::vector<int> lacking;
   /// Needers that have it.
   std::vector<int> staying;

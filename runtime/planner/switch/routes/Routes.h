@@ -43,7 +43,7 @@ namespace dyna::switches {
 
 struct Hop {
   int from = 0, to = 0;
-  /// Hops of a level start where those of lower ones have ended.
+  /// Hops of a level start at ranks where hops of lower levels have ended.
   int level = 0;
   bool operator==(const Hop &other) const {
     return from == other.from && to == other.to && level == other.level;

@@ -16,10 +16,10 @@ struct KeyRange {
   int32_t begin, end;
 };
 
-/// The store of a bundle (runtime/abi/Kernels.h), from the columns of this attention
-/// on. Keys of slices are numbered behind those of the micro-batch: key tkv + r is row r
-/// of the store. Addresses are those that key 0 would have, so that a row's is found by
-/// the number of its key.
+/// The store of a bundle (runtime/abi/Kernels.h), from the columns of this
+/// attention on. Keys of slices are numbered after the keys of the micro-batch:
+/// key tkv + r is row r of the store. Addresses are those that key 0 would
+/// have, so that a row's is found by the number of its key.
 struct StoreArguments {
   void *k, *v;
   int64_t stride;

@@ -95,7 +95,7 @@ DYNA_GPU Place<rows> keyPlace(const AttentionArguments &args) {
   return place;
 }
 
-/// The keys of a warp's queries. They are asked for behind a barrier.
+/// The keys of a warp's queries. Callers read them after a barrier.
 template <int rows, bool hasWarps> class WarpRanges {
 public:
   DYNA_GPU WarpRanges(const AttentionArguments &args, const Place<rows> &place,

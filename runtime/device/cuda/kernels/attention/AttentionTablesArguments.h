@@ -10,7 +10,7 @@
 namespace dyna {
 namespace gpu {
 
-/// Tensors with rows of their own strides; dout has that of out.
+/// Tensors with rows of their own strides; dout has the same table as out.
 enum AttentionTable {
   kTableQ,
   kTableK,

@@ -48,8 +48,8 @@ struct TimedCut {
 ///   smaller. Samples that follow each other with gaps need them.
 /// - Four cuts for each size of 1/2, 1/4, 1/8 ... of the largest micro-batch. Equal
 ///   slices cut micro-batches of several samples too. The others are chunks (ChunkFlow)
-///   and both exact ones behind bundles of so many tokens. Bundles that fill a pipeline alone are larger
-///   than those that fill it beside slices.
+///   and both exact cuts after bundles of this size. Bundles that fill a pipeline alone
+///   are larger than bundles that fill it together with slices.
 ///
 /// None has slices smaller than the rows that memory is rounded to. Returns nothing for
 /// one stage. Fails only as the programs do. About 25 cuts, each O(samples * bundles +

@@ -298,8 +298,7 @@ Status ProgramOrder::checkReceived(const Progress &progress, int layer,
 Status ProgramOrder::message(const Instruction &i) {
   ExchangeOp op = exchangeOf(i.op);
   Progress &progress = this->progress(i);
-  // An activation goes to the consumer's stage, and a gradient comes from
-  // there.
+  // An activation goes to the consumer's stage, a gradient comes from there.
   const bool isOutgoing = op.isTowardsConsumer();
   const std::vector<int> &edges = isOutgoing ? outgoing_ : incoming_;
   if (edges.empty())
@@ -465,8 +464,7 @@ Status ProgramOrder::combine() {
   return Status::ok();
 }
 
-/// Checks norms: a gradient that is not finite must be known before the first
-/// update.
+/// Checks norms: a gradient that is not finite shows before the first update.
 Status ProgramOrder::checkNorms() const {
   if (!part_.updates.needsNorms || combined_)
     return Status::ok();

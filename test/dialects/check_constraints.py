@@ -14,7 +14,7 @@ import sys
 
 
 def read(pattern):
-    return {path: open(path).read() for path in sorted(glob.glob(pattern))}
+    return {path: open(path).read() for path in sorted(glob.glob(pattern, recursive=True))}
 
 
 def expand(text):
@@ -29,7 +29,7 @@ def expand(text):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("dialect", help="folder of the .td and .cpp files")
+    parser.add_argument("dialect", help="folder of the .td files; .cpp files may lie in folders of it")
     parser.add_argument("tests", help="folder of the *-invalid.mlir files")
     options = parser.parse_args()
 
@@ -37,7 +37,7 @@ def main():
     for text in read(os.path.join(options.dialect, "*.td")).values():
         constraints += re.findall(r"- \(([A-Z]+\d+)\)", text)
     in_code = set()
-    for text in read(os.path.join(options.dialect, "*.cpp")).values():
+    for text in read(os.path.join(options.dialect, "**", "*.cpp")).values():
         in_code |= expand(text)
     tested, faults = {}, []
     for path, text in read(os.path.join(options.tests, "*-invalid.mlir")).items():

@@ -12,7 +12,7 @@ include "mlir/IR/OpBase.td"
 def Dist_Dialect : Dialect {
   let name = "dist";
   let cppNamespace = "::mlir::dist";
-  let summary = "Where tensors lie on a mesh of ranks, and the exchanges between them.";
+  let summary = "Layouts of tensors on a mesh of ranks, and the exchanges between layouts.";
   let description = [{
     `dist` stands between the logical graph (`dyna`) and programs of ranks (`exec`). Its
     attributes wrap the algebra of `runtime/layout`: meshes, layouts, groups of ranks.
@@ -53,11 +53,11 @@ def Dist_MeshAttr : Dist_Attr<"Mesh", "mesh"> {
 }
 
 def Dist_LayoutAttr : Dist_Attr<"Layout", "layout"> {
-  let summary = "How a tensor lies on a mesh.";
+  let summary = "The layout of a tensor on a mesh.";
   let description = [{
-    For each dimension the axes (or factors of axes, `name:size/stride`) over which it is
-    split, major to minor; then the axes over which the value is partial: the tensor is
-    the sum of what the ranks hold. Over all others it is replicated
+    Lists for each dimension the axes over which it is split, major to minor. An entry is an axis or
+    a factor of an axis, `name:size/stride`. Then come the axes over which the value is partial: the
+    tensor is the sum of the ranks' values. Over all other axes it is replicated
     (`runtime/layout/Layout.h`).
 
     Constraints:
@@ -79,10 +79,9 @@ def Dist_LayoutAttr : Dist_Attr<"Layout", "layout"> {
 def Dist_GroupAttr : Dist_Attr<"Group", "group"> {
   let summary = "The ranks that exchange something with each other.";
   let description = [{
-    `index` is what the runtime calls the group: 0 data parallelism, 1 tensor
-    parallelism, 2 the pipeline, from 3 on factors of the tensor axis, in the order of
-    the module's attribute `dist.groups`. What follows are the axis parts in which the
-    ranks of a group differ.
+    `index` is the runtime's number of the group: 0 data parallelism, 1 tensor parallelism, 2 the
+    pipeline. From 3 on these are factors of the tensor axis, in the order of the module's attribute
+    `dist.groups`. Then come the axis parts in which the ranks of a group differ.
 
     Constraints:
     - (GROUP1) the axis parts are those of the mesh, and there is at least one.

@@ -22,8 +22,8 @@ def Dist_LayoutRuleOpInterface : OpInterface<"LayoutRuleOpInterface"> {
 def Dist_CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
   let cppNamespace = "::mlir::dist";
   let description = [{
-    One operand, `x`, and one result, in layouts between which one step of
-    `runtime/layout/Reshard.h` leads.
+    An op with one operand, `x`, and one result. One step of `runtime/layout/Reshard.h` leads from
+    the layout of the operand to that of the result.
   }];
   let methods = [
     InterfaceMethod<"", "::mlir::Value", "getX">,

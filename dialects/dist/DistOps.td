@@ -33,8 +33,8 @@ class Dist_Collective<string mnemonic, string step, list<Trait> traits = []>
 def Dist_ReshardOp : Dist_Op<"reshard", [SameOperandsAndResultType]> {
   let summary = "The same tensor in another layout.";
   let description = [{
-    A wish: how data moves is chosen when collectives are materialised. The types are
-    those of the whole tensor.
+    A request: `dyna-materialize-collectives` chooses how data moves. The types are those of the
+    whole tensor.
 
     Constraints:
     - (RESHARD1) both layouts are on one mesh and have the rank of the tensor.
@@ -147,14 +147,14 @@ def Dist_SliceOp : Dist_Collective<"slice", "Slice, getDim()"> {
 }
 
 def Dist_AllToAllOp : Dist_Collective<"all_to_all", "AllToAll, getDim(), getTo()"> {
-  let summary = "Split along one dimension before, along another after.";
+  let summary = "Changes the split of a tensor from one dimension to another.";
   let description = [{
     Constraints:
     - (TOALL1) `dim` and `to` are two dimensions of the tensors, which have one rank and
       element type.
     - (TOALL2) the sizes of all other dimensions are equal.
-    - (TOALL3) along `dim` the result is the ranks of the group times the operand, along
-      `to` it is the other way round; or both sizes of a dimension are unknown.
+    - (TOALL3) along `dim` the result is the ranks of the group times the operand, and along `to`
+      the reverse. Or both sizes of a dimension are unknown.
 
     Example:
 
@@ -183,7 +183,7 @@ def Dist_ExchangeOp : Dist_Op<"exchange", [SingleBlock, NoRegionArguments, Dyna_
     - (EXCHANGE1) the body holds collectives that move data (not `dist.slice`), at least one,
       without `places` of their own, and `dist.yield`.
     - (EXCHANGE2) all of them are over one group.
-    - (EXCHANGE3) none reads what another one gives.
+    - (EXCHANGE3) none reads the result of another one.
     - (EXCHANGE4) it yields their results, in order; those are the results of the op.
 
     Example:

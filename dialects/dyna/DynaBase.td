@@ -14,13 +14,13 @@ def Dyna_Dialect : Dialect {
   let cppNamespace = "::mlir::dyna";
   let summary = "The logical graph of a transformer and its layer functions.";
   let description = [{
-    `dyna` describes a transformer language model without devices. Parameters are
-    symbols; a layer is a function over ragged, token-major tensors `[T, features]`;
-    a model calls its layers in a chain, so equal layers share one function.
+    `dyna` describes a transformer language model without devices. Parameters are symbols. A layer
+    is a function over ragged, token-major tensors `[T, features]`. A model calls its layers in a
+    chain, so equal layers share one function.
 
-    The differentiate phase turns every `dyna.layer` into `dyna.function`s, one per
-    role (forward, backward, recomputation, update); the memory phase gives every
-    value of them a place; code generation compiles them.
+    The differentiate phase turns every `dyna.layer` into `dyna.function`s, one per role (forward,
+    backward, recomputation, update). The memory phase gives each of their values a place, and code
+    generation compiles them.
   }];
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
@@ -110,14 +110,13 @@ class Dyna_Attr<string name, string attrMnemonic> : AttrDef<Dyna_Dialect, name> 
 }
 
 def Dyna_PlaceAttr : Dyna_Attr<"Place", "place"> {
-  let summary = "Where a value of a layer function lies.";
+  let summary = "The place of a value of a layer function.";
   let description = [{
-    `parameter`, `gradient`, `input` and `output` are arrays of tensors of the layer
-    function's signature and take an `index`. `saved_input`, `products`,
-    `elementwise`, `deferred` (the saved tiers) and `workspace` are blocks of bytes;
-    a value in them begins at `tq*Tq + tkv*Tkv + s*S + constant` bytes, with Tq, Tkv
-    and S rounded up as `runtime/abi/Abi.h` says. Before the memory phase the offset
-    of a value in a tier is not yet known and left out.
+    `parameter`, `gradient`, `input` and `output` are arrays of tensors of the layer function's
+    signature and have an `index`. `saved_input`, `products`, `elementwise`, `deferred` (the saved
+    tiers) and `workspace` are blocks of bytes. A value in a block begins at
+    `tq*Tq + tkv*Tkv + s*S + constant` bytes, with Tq, Tkv and S rounded up as `runtime/abi/Abi.h`
+    says. Before the memory phase the offset of a value in a tier is not yet known and left out.
 
     Constraints:
     - (PLACE1) `index` is not negative, and 0 for a block of bytes and for `segments`.
@@ -125,8 +124,8 @@ def Dyna_PlaceAttr : Dyna_Attr<"Place", "place"> {
     - (PLACE3) `column` and `stride` are not negative, and 0 for everything but a block of bytes;
       without a stride there is no column.
 
-    With `stride`, the values of several places lie side by side from the offset on: from one row to
-    the next there are `stride` bytes, and this value's begin `column` bytes behind the row's start.
+    With `stride`, the values of several places lie side by side from the offset on. Rows are
+    `stride` bytes apart, and this value begins `column` bytes behind the start of each row.
 
     Example: `#dyna.place<gradient, index = 3>`,
     `#dyna.place<workspace, tq = 1536, constant = 64>`,
@@ -174,9 +173,9 @@ def Dyna_ShardAttr : Dyna_Attr<"Shard", "shard"> {
   let description = [{
     The whole table has `rows` rows. Rank i of the k ranks of group `group` of the
     context holds rows `[i*ceil(rows/k), (i+1)*ceil(rows/k))`, clipped, possibly none
-    (`dyna_part_begin` in `runtime/abi/Collectives.h`). The static row count of the
-    local table is the same on every rank; what it has beyond the rank's part is
-    padding, which is never read nor written.
+    (`dyna_part_begin` in `runtime/abi/Collectives.h`). The static row count of the local table is
+    the same on every rank. Rows beyond the rank's part are padding, which is never read nor
+    written.
 
     Constraints:
     - (SHARD1) `group` is not negative.
@@ -192,12 +191,14 @@ def Dyna_ShardAttr : Dyna_Attr<"Shard", "shard"> {
 def Dyna_RopeScalingAttr : Dyna_Attr<"RopeScaling", "rope_scaling"> {
   let summary = "How a rotation is scaled for samples longer than those that a model was trained on.";
   let description = [{
-    Two scalings of HuggingFace's configurations. `linear` has `factor` alone, which divides
-    every frequency. `llama3` has all parameters: with `L = original_positions`, a frequency
-    whose wavelength (`2 pi / frequency`) is above `L / low_freq_factor` is divided by
-    `factor`, one with a wavelength below `L / high_freq_factor` stays, and in between the
-    two are mixed: the share of the undivided one is
-    `(L / wavelength - low_freq_factor) / (high_freq_factor - low_freq_factor)`.
+    There are two scalings of HuggingFace's configurations. `linear` has `factor` alone, which
+    divides every frequency. `llama3` has all parameters. Let `L = original_positions`, and the
+    wavelength of a frequency `2 pi / frequency`:
+
+    - A frequency with a wavelength above `L / low_freq_factor` is divided by `factor`.
+    - A frequency with a wavelength below `L / high_freq_factor` stays.
+    - In between the two are mixed. The share of the undivided frequency is
+      `(L / wavelength - low_freq_factor) / (high_freq_factor - low_freq_factor)`.
 
     Constraints:
     - (ROPE1) `factor` is an f64 of at least 1, and finite.
@@ -219,9 +220,10 @@ def Dyna_StoredAttr : Dyna_Attr<"Stored", "stored"> {
   let summary = "Where a parameter is stored in a checkpoint.";
   let description = [{
     The tensor `name` of the checkpoint's file holds the parameter. With `parts` it holds that many
-    parameters one after another along their first dimension; this one is number `part`. A tensor that
-    is `transposed` has the dimensions of a matrix, or of all its parts together, exchanged. Files that
-    are read may have the tensor once more, as `copy`: those of models that share one tensor often do.
+    parameters one after another along their first dimension; this one is number `part`. A tensor
+    that is `transposed` has the dimensions of a matrix, or of all its parts together, exchanged.
+    Files that are read may have the tensor a second time, as `copy`. Files of models that share one
+    tensor often do.
 
     Constraints:
     - (STORED1) `name` is not empty, and `copy` neither empty nor `name`.
@@ -243,16 +245,15 @@ def Dyna_StoredAttr : Dyna_Attr<"Stored", "stored"> {
 def Dyna_FactsAttr : Dyna_Attr<"Facts", "facts"> {
   let summary = "Facts of a model that the training binary needs beside its layers.";
   let description = [{
-    `family` names the family whose programs can load saved models, or is `custom`.
-    `vocabulary` is how many token ids there are, `positions` the longest sample (0: no
-    limit), `config` the family's own configuration as JSON, copied into saved models.
-    The other numbers are 0 where layers differ. The verifier of `dyna.model` compares
-    all of them with the layers.
+    `family` names the family whose programs can load saved models, or is `custom`. `vocabulary` is
+    the number of token ids, and `positions` the longest sample (0: no limit). `config` is the
+    family's own configuration as JSON, copied into saved models. The other numbers are 0 if layers
+    differ. The verifier of `dyna.model` compares all of them with the layers.
 
     Checkpoints that are read may leave out the `prefix` of the names of their tensors, or have it
-    where this model has none. Their tensors whose names end in one of `buffers` are no parameters, and
-    are skipped. `defaults` is JSON, too: fields that programs assume if a saved `config` lacks them. All
-    three may be absent.
+    although this model has none. Their tensors whose names end in one of `buffers` are no
+    parameters, and are skipped. `defaults` is JSON, too: fields that programs assume if a saved
+    `config` lacks them. All three may be absent.
 
     Constraints:
     - (FACTS1) `buffers` are strings, none of them empty.

@@ -288,11 +288,11 @@ def Dyna_LinearCrossEntropyTrainOp : Dyna_ComputeOp<"linear_cross_entropy_train"
     AllTypesMatch<["x", "d_x"]>, AllTypesMatch<["accumulator", "result"]>]> {
   let summary = "The loss with both its gradients, chunk by chunk.";
   let description = [{
-    What `dyna.linear_cross_entropy` becomes in the forward role: three products per
-    chunk of rows. `d_x` and the weight gradient are already divided by the target
-    count of the mini-batch (`inverse_targets` of the context); the loss is the plain sum.
-    With `shard`, `weight` and its gradient are this rank's part, and `d_x` is what that
-    part contributes: the sum over the ranks of the group is the gradient.
+    `dyna.linear_cross_entropy` becomes this op in the forward role: three products per chunk of
+    rows. `d_x` and the weight gradient are already divided by the target count of the mini-batch
+    (`inverse_targets` of the context). The loss is the plain sum. With `shard`, `weight` and its
+    gradient are this rank's part. `d_x` is then the contribution of that part: the sum over the
+    ranks of the group is the gradient.
 
     Constraints:
     - (LCET1) the width of `x` is the `in` size of `weight`, and the element types are equal.
@@ -327,8 +327,8 @@ def Dyna_LinearCrossEntropyInputOp : Dyna_ComputeOp<"linear_cross_entropy_input"
     Dyna_Exchanges, Dyna_ReadsBatchTable, AllTypesMatch<["x", "d_x"]>]> {
   let summary = "The loss with the gradient of its input, chunk by chunk.";
   let description = [{
-    What `dyna.linear_cross_entropy` becomes in the forward role if its weight is frozen: as
-    `dyna.linear_cross_entropy_train`, without the product that the weight gradient needs.
+    `dyna.linear_cross_entropy` becomes this op in the forward role if its weight is frozen. It is
+    `dyna.linear_cross_entropy_train` without the product that the weight gradient needs.
 
     Constraints:
     - (LCEI1) the width of `x` is the `in` size of `weight`, and the element types are equal.
@@ -368,14 +368,15 @@ def Dyna_AdamwOp : Dyna_ComputeOp<"adamw", [Dyna_AccumulatesSeveral,
     With `g = gradient * gradient_scale` (Loshchilov and Hutter 2019):
     `m' = beta1 m + (1 - beta1) g`, `v' = beta2 v + (1 - beta2) g^2`,
     `p' = p - lr (weight_decay p + (m' / correction1) / (sqrt(v' / correction2) + epsilon))`,
-    the decay only with `decay`. The scalars come from the context. Where `gradient_scale` is no number
-    (a loss or the norm of the gradient is not finite) the gradient is cleared and the rest stays as it is.
+    the decay only with `decay`. The scalars come from the context. `gradient_scale` is NaN if a
+    loss or the norm of the gradient is not finite. Then the gradient is cleared and the rest stays
+    as it is.
 
     Constraints:
     - (ADAMW1) masters and moments are f64 or f32, never narrower.
-    - (ADAMW2) the gradient has the type of the master, or is bf16 where that is f32.
+    - (ADAMW2) the gradient has the type of the master, or is bf16 if that is f32.
 
-    The type of the gradient is written where it is another than the master's.
+    The type of the gradient is written if it differs from the master's.
 
     Example:
 

@@ -10,9 +10,8 @@ include "mlir/IR/OpBase.td"
 def Dyna_DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
   let cppNamespace = "::mlir::dyna";
   let description = [{
-    An op that reverse-mode differentiation can pass through. The differentiate
-    phase visits the ops of a layer from last to first and asks each to add what it
-    contributes to the gradients of its operands.
+    An op that reverse-mode differentiation can pass through. The differentiate phase visits the ops
+    of a layer from last to first. Each op adds its contribution to the gradients of its operands.
   }];
   let methods = [
     InterfaceMethod<
@@ -58,8 +57,8 @@ def Dyna_MatrixProduct : DeclareOpInterfaceMethods<Dyna_MatrixProductOpInterface
 def Dyna_AccumulatingOpInterface : OpInterface<"AccumulatingOpInterface"> {
   let cppNamespace = "::mlir::dyna";
   let description = [{
-    An op with results that are an operand with something added, or, in `adamw`, put in
-    its place: both always lie at one place.
+    An op with results that are an operand with something added, or, in `adamw`, put in its place.
+    Operand and result always lie at one place.
   }];
   let methods = [
     InterfaceMethod<
@@ -94,8 +93,8 @@ def Dyna_TableOpInterface : OpInterface<"TableOpInterface"> {
 def Dyna_ExchangingOpInterface : OpInterface<"ExchangingOpInterface"> {
   let cppNamespace = "::mlir::dyna";
   let description = [{
-    An op that needs numbers of other ranks in its middle, so that its kernel exchanges
-    with them by itself. Plans are verified by what it says of that.
+    An op that needs numbers of other ranks in its middle, so its kernel exchanges with them by
+    itself. The verification of plans uses the exchanges that it lists.
   }];
   let methods = [
     InterfaceMethod<"One after another; none where this rank has all that it needs.",
@@ -108,8 +107,8 @@ def Dyna_Exchanges : DeclareOpInterfaceMethods<Dyna_ExchangingOpInterface>;
 def Dyna_BatchTableOpInterface : OpInterface<"BatchTableOpInterface"> {
   let cppNamespace = "::mlir::dyna";
   let description = [{
-    An op that goes by a table of a micro-batch's rows: the host can bring it along, for
-    targets whose code reads it.
+    An op that reads a table of a micro-batch's rows. The host can make this table for targets whose
+    code reads it.
   }];
   let methods = [
     InterfaceMethod<"Which table.", "::mlir::dyna::BatchTable", "getBatchTable">,
@@ -151,18 +150,18 @@ class Dyna_Trait<string name> : NativeOpTrait<name> {
   let cppNamespace = "::mlir::dyna::OpTrait";
 }
 
-/// Row t of every result depends only on row t of the token-major operands, on
-/// parameters, and on the sample and position of row t: such ops fuse into one
-/// sweep over the rows. Accumulating ones (gradients of vectors) add over rows.
+/// Row t of every result depends only on row t of the token-major operands, on parameters, and on
+/// the sample and position of row t. Such ops fuse into one sweep over the rows. Accumulating ones
+/// (gradients of vectors) add over rows.
 def Dyna_RowWise : Dyna_Trait<"RowWise">;
 
-/// Moreover each feature of a result, or what a row adds to it, depends only on
-/// that feature of the token-major operands: no op needs a row as a whole.
+/// In addition each feature of a result, or what a row adds to it, depends only on that feature of
+/// the token-major operands. No op needs a row as a whole.
 def Dyna_ElementwiseOnly : Dyna_Trait<"Elementwise">;
 def Dyna_Elementwise : TraitList<[Dyna_RowWise, Dyna_ElementwiseOnly]>;
 
-/// A feature depends on another one, far away in the row, too: the operand is read
-/// from memory, where both are loaded before either is stored.
+/// A feature also depends on another one, far away in the row. So the operand is read from memory,
+/// and both features are loaded before either is stored.
 def Dyna_PairsFeatures : Dyna_Trait<"PairsFeatures">;
 
 /// Tokens are counted from the first of the micro-batch: on a rank that has a
@@ -173,8 +172,8 @@ def Dyna_CountsTokens : Dyna_Trait<"CountsTokens">;
 /// the op carries `dist.features`.
 def Dyna_CountsFeatures : Dyna_Trait<"CountsFeatures">;
 
-/// Activations are read and written row by row, be there columns of others
-/// between one row and the next (`stride` of a place).
+/// Activations are read and written row by row. There may be columns of other values between one
+/// row and the next (`stride` of a place).
 def Dyna_AnyStride : Dyna_Trait<"AnyStride">;
 
 #endif // DYNA_DIALECTS_DYNA_DYNAINTERFACES_TD

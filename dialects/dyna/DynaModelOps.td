@@ -18,8 +18,8 @@ def Dyna_EmbeddingOp : Dyna_ComputeOp<"embedding", [Dyna_Differentiable, Dyna_Ta
     `result[t, :] = table[ids[t], :]`. The runtime checks ids against the vocabulary
     when it loads them.
 
-    With `shard`, `table` is this rank's part of a table: ids outside of it give rows of
-    zeros, so that the sum over the ranks of the group is the whole table's result.
+    With `shard`, `table` is this rank's part of a table. Ids outside of it give rows of zeros, so
+    the sum over the ranks of the group is the whole table's result.
 
     Constraints:
     - (EMBEDDING1) the result has the width and element type of `table`.
@@ -41,8 +41,7 @@ def Dyna_EmbeddingOp : Dyna_ComputeOp<"embedding", [Dyna_Differentiable, Dyna_Ta
 def Dyna_PositionsOp : Dyna_ComputeOp<"positions", [Dyna_Differentiable, Dyna_Elementwise, Dyna_CountsTokens, Dyna_InferType]> {
   let summary = "Rows of a table, chosen by each token's position in its sample.";
   let description = [{
-    `result[t, :] = table[position(t), :]`, where positions count from each segment's
-    `position0`.
+    `result[t, :] = table[position(t), :]`; positions count from each segment's `position0`.
 
     Constraints:
     - (POSITIONS1) the result has the width and element type of `table`.
@@ -199,9 +198,9 @@ def Dyna_RmsNormOp : Dyna_ComputeOp<"rms_norm", [Dyna_Differentiable, Dyna_RowWi
 def Dyna_RotaryOp : Dyna_ComputeOp<"rotary", [Dyna_Differentiable, Dyna_RowWise, Dyna_PairsFeatures, Dyna_InferType]> {
   let summary = "Rotates pairs of features by angles that grow with the position.";
   let description = [{
-    Feature `j` of the first half of a head and feature `j` of its second half form a
-    pair, turned by `position * theta^(-2j / head_dim)` (Su et al. 2021, in the
-    half-split order of LLaMA checkpoints). `inverse` turns the other way: the gradient.
+    Feature `j` of the first half of a head and feature `j` of its second half form a pair. The op
+    turns each pair by `position * theta^(-2j / head_dim)` (Su et al. 2021, in the half-split order
+    of LLaMA checkpoints). `inverse` turns in the opposite direction, which is the gradient.
     `scaling` changes the frequencies `theta^(-2j / head_dim)`.
 
     Constraints:
@@ -250,7 +249,7 @@ def Dyna_ReluOp : Dyna_UnaryOp<"relu", "Rectified linear unit.", "`max(x, 0)`; i
 def Dyna_ScaleOp : Dyna_ElementwiseOp<"scale"> {
   let summary = "Multiplies by a constant.";
   let description = [{
-    `factor * x`. Low-rank adapters scale what they add by it.
+    `factor * x`. Low-rank adapters scale their contribution by it.
 
     Constraints:
     - (SCALE1) `factor` is positive and finite.
@@ -278,12 +277,11 @@ def Dyna_DropoutOp : Dyna_ComputeOp<"dropout", [Dyna_Differentiable, Dyna_Elemen
                                                 Dyna_InferType]> {
   let summary = "Zeroes elements at random and scales the others.";
   let description = [{
-    An element is dropped by a counter-based random number of (seed, step, layer,
-    `instance`, sample, position, feature) (`runtime/abi/Random.h`), so neither the cut
-    into micro-batches nor recomputation nor the split of features over ranks changes it;
-    survivors are divided by
-    `1 - probability`. It is its own gradient. In the `evaluate` role it is the identity.
-    `instance` numbers the dropouts of a layer.
+    A counter-based random number of (seed, step, layer, `instance`, sample, position, feature)
+    decides whether an element is dropped (`runtime/abi/Random.h`). So the cut into micro-batches,
+    recomputation and the split of features over ranks do not change the result. Survivors are
+    divided by `1 - probability`. The op is its own gradient. In the `evaluate` role it is the
+    identity. `instance` numbers the dropouts of a layer.
 
     Constraints:
     - (DROPOUT1) `probability` lies in [0, 1).
@@ -316,9 +314,9 @@ def Dyna_LinearCrossEntropyOp : Dyna_ComputeOp<"linear_cross_entropy", [Dyna_Dif
     targets of the whole mini-batch, which only the planner knows. Training binaries mark
     rows outside of the loss with -1 and are compiled for this `ignore_index` alone.
 
-    With `shard`, `weight` is this rank's part of the vocabulary. The ranks of the group
-    exchange the maximum and then the sum of exponentials and the target's logit of each
-    row; the loss is the same on all of them.
+    With `shard`, `weight` is this rank's part of the vocabulary. For each row, the ranks of the
+    group exchange the maximum, and then the sum of exponentials and the target's logit. The loss is
+    the same on all of them.
 
     Constraints:
     - (LCE1) the width of `x` is the `in` size of `weight`, and the element types are equal.

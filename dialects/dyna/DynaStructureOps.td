@@ -16,15 +16,15 @@ def Dyna_ParameterOp : Dyna_Op<"parameter", [Symbol]> {
     (counter-based, keyed by the seed and the parameter's name), and whether decoupled
     weight decay applies. Using one parameter in two calls ties them.
 
-    A `frozen` parameter keeps its value. It has no gradient and no moments, takes no part
-    in reductions and in the norm, and is never updated. Layers still pass gradients through
-    it to what is before them.
+    A `frozen` parameter keeps its value. It has no gradient and no moments, is not part of
+    reductions and of the norm, and is never updated. Layers still pass gradients through it to the
+    layers before them.
 
     `stored` says where checkpoints have it. Without `stored` it is a tensor of its own name.
 
     Constraints:
-    - (PARAM1) the type is a static tensor of f64, f32 or bf16 with at least one element,
-      and fits in memory that 64 bits can address.
+    - (PARAM1) the type is a static tensor of f64, f32 or bf16 with at least one element. It fits in
+      memory that 64 bits can address.
     - (PARAM2) `normal` is not negative, and both initial values are finite.
     - (PARAM3) a parameter that is stored transposed has two dimensions.
     - (PARAM4) a parameter that is stored as a part of a tensor has a dimension.
@@ -126,13 +126,14 @@ def Dyna_ModelOp : Dyna_Op<"model", [Symbol, IsolatedFromAbove, SingleBlock, Dyn
       between layers; `heads`, `kv_heads` and `head_dim` those of every attention;
       `feed_forward` the width that every `gelu`, `silu` and `relu` works on.
     - (MODEL10) `config` and `defaults` are each empty or a JSON object without two fields of one name.
-    - (MODEL11) no two parameters of the model are the same part of a tensor of its checkpoints, names
-      being the same with the `prefix` and without, and all parts of each tensor are parameters.
+    - (MODEL11) no two parameters of the model are the same part of a tensor of its checkpoints, and
+      all parts of each tensor are parameters. Names with and without the `prefix` are the same.
     - (MODEL12) the parts of a tensor say the same of it: `parts`, `transposed`, `copy`, and all
       dimensions but the first.
     - (MODEL13) no tensor has the name that is a `copy` of another, or ends in one of `buffers`.
 
-    What `family` means is not the dialect's to say: `--dyna-check-families` compares a model with its family.
+    The dialect does not know what `family` means: `--dyna-check-families` compares a model with its
+    family.
 
     Example:
 
@@ -167,8 +168,8 @@ def Dyna_CallOp : Dyna_Op<"call", [HasParent<"ModelOp">, DeclareOpInterfaceMetho
   let summary = "Runs a layer with given parameters.";
   let description = [{
     Constraints:
-    - (CALL1) `callee` names a `dyna.layer`, a whole one: not what the distribute phase made of it.
-    - (CALL2) as many parameters are given as the layer takes, each names a `dyna.parameter`.
+    - (CALL1) `callee` names a whole `dyna.layer`, not one that the distribute phase made.
+    - (CALL2) the call has as many parameters as the layer, and each names a `dyna.parameter`.
     - (CALL3) the types of parameters, operands and results are those of the layer.
 
     Example:
@@ -201,7 +202,7 @@ def Dyna_ReturnOp : Dyna_Op<"return", [Pure, ReturnLike, Terminator, Dyna_AnyStr
 
 def Dyna_FunctionOp : Dyna_Op<"function", [FunctionOpInterface, IsolatedFromAbove, Dyna_NamedArguments,
       DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "What a layer kind does in one role: forward, backward, update, ...";
+  let summary = "The function of a layer kind for one role: forward, backward, update, ...";
   let description = [{
     Made by the differentiate phase from a `dyna.layer`. Every argument and result
     says where it lies: in an array of the layer function's signature, or in one of
@@ -271,8 +272,8 @@ def Dyna_FunctionOp : Dyna_Op<"function", [FunctionOpInterface, IsolatedFromAbov
     /// Where an argument, or a result of one of the ops of the body, lies; null
     /// for a result before the memory phase.
     PlaceAttr getPlaceOf(::mlir::Value value);
-    /// In which the gradients of parameters are added up; null if the function
-    /// takes none.
+    /// Element type in which the gradients of parameters are added up; null if the function has
+    /// none.
     ::mlir::Type getGradientElementType();
   }];
 }

@@ -13,14 +13,14 @@ include "dialects/exec/ExecSteps.td"
 //===----------------------------------------------------------------------===//
 
 def Exec_GraphOp : Exec_ListOp<"graph", [Symbol]> {
-  let summary = "The model under a strategy: which rank holds what.";
+  let summary = "The model under a strategy: layers and parameters of each rank.";
   let description = [{
-    Lists the layers of each stage and, for every parameter, how it is split over the
-    ranks of a stage and which ranks hold it (`runtime/plan/graph/ExecutableGraph.h`).
+    Lists the layers of each stage. For every parameter, states how it is split over the ranks of a
+    stage and which ranks hold it (`runtime/plan/graph/ExecutableGraph.h`).
 
     Constraints:
-    - (GRAPH1) `strategy` is one strategy as `runtime/plan/model/Strategy.h` reads it, without
-      name and layers: the op's name and its stages say these.
+    - (GRAPH1) `strategy` is one strategy as `runtime/plan/model/Strategy.h` reads it. It has no
+      name and no layers, because the op's name and its stages state these.
     - (GRAPH2) the axes of the mesh are `dp`, `pp` and `tp`, with the strategy's degrees and
       in its order.
     - (GRAPH3) the body lists as many stages as `pp` says, then parameters.
@@ -58,10 +58,10 @@ def Exec_StageOp : Exec_Op<"stage", [HasParent<"GraphOp">]> {
 }
 
 def Exec_ParameterOp : Exec_Op<"parameter", [HasParent<"GraphOp">]> {
-  let summary = "Where a parameter lies.";
+  let summary = "Layout and holders of a parameter.";
   let description = [{
-    Each list of holders are the ranks that have the same part of the parameter and add to
-    one gradient; with ZeRO they also deal its rows among them, in this order.
+    Each list of holders has the ranks that hold the same part of the parameter and add to one
+    gradient. With ZeRO they also deal its rows among them, in this order.
 
     Constraints:
     - (PARAMETER1) the layout is on the mesh of the graph, and not partial.
@@ -81,15 +81,21 @@ def Exec_ParameterOp : Exec_Op<"parameter", [HasParent<"GraphOp">]> {
 
 def Exec_DraftAttr : AttrDef<Exec_Dialect, "Draft"> {
   let mnemonic = "draft";
-  let summary = "What a plan that is not complete was begun for.";
+  let summary = "The options for which an incomplete plan was begun.";
   let description = [{
-    The passes of the plan phase hand a plan on: micro-batches are cut for a `schedule` (a name,
-    as `--pipeline` has it) with so many micro-batches `in_flight`, for what is computed again
-    (`recompute`, in the words of that flag), whether gradients of weights are made apart
-    (`split_backward`), for losses alone (`evaluate`), and for `rank_memory` bytes of each
-    rank (0: not limited). Of several samples, none has more than `tokens_per_micro_batch` tokens;
-    a sample that is longer, up to `longest_sample`, is alone (0: there is none). `slices` says
-    how micro-batches are cut into token slices, in the words of that flag.
+    The passes of the plan phase hand a plan on with the options for which its micro-batches were
+    cut:
+
+    - `schedule`: name of a schedule, as `--pipeline` has it.
+    - `in_flight`: number of micro-batches in flight.
+    - `tokens_per_micro_batch`: largest number of tokens of a micro-batch with several samples.
+    - `recompute`: mode of recomputation, in the words of that flag.
+    - `split_backward`: true if gradients of weights are computed separately.
+    - `evaluate`: true if only losses are computed.
+    - `rank_memory`: bytes of each rank (0: not limited).
+    - `longest_sample`: tokens of the longest sample, which may be alone in a micro-batch (0: no
+      sample is longer than `tokens_per_micro_batch`).
+    - `slices`: token slices, in the words of that flag.
 
     Constraints:
     - (DRAFT1) `in_flight` is from 1 to 2147483647, `tokens_per_micro_batch` at least 1,
@@ -113,17 +119,16 @@ def Exec_DraftAttr : AttrDef<Exec_Dialect, "Draft"> {
 def Exec_PlanOp : Exec_ListOp<"plan", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "The instructions of all ranks for one mini-batch.";
   let description = [{
-    `of` names the graph in this module that the plan was made for; of a plan that stands
-    alone, `strategy` says which it was. `model` is the hash of the manifest, `target_tokens`
-    what the sum of losses is divided by, and `lengths` gives the tokens of every sample.
-    `fallback` names the schedule that the plan has instead of the one asked for, where that
-    did not fit the memory there is.
-    Whether the plan may run is proven by `dyna-verify-plan`.
+    `of` names the graph in this module for which the plan was made. In a plan that stands alone,
+    `strategy` names it instead. `model` is the hash of the manifest, `target_tokens` the divisor of
+    the sum of losses, and `lengths` the tokens of every sample. `fallback` names the schedule of
+    the plan if the requested one did not fit the memory or was slower. `dyna-verify-plan` verifies
+    that the plan may run.
 
-    A plan with `draft` is not complete: without ranks it has micro-batches alone
-    (`dyna-build-micro-batches`); with ranks, what each computes, in order, and nothing that
-    they exchange (`dyna-schedule`). `dyna-order-communication` completes it. A draft is neither
-    proven nor translated.
+    A plan with `draft` is not complete. Without ranks it has micro-batches alone
+    (`dyna-build-micro-batches`). With ranks it has what each computes, in order, and no exchanges
+    (`dyna-schedule`). `dyna-order-communication` completes it. A draft is neither verified nor
+    translated.
 
     Constraints:
     - (PLAN1) `graph` names an `exec.graph`.
@@ -131,8 +136,8 @@ def Exec_PlanOp : Exec_ListOp<"plan", [Symbol, DeclareOpInterfaceMethods<SymbolU
     - (PLAN3) no length is negative, and neither is `target_tokens`.
     - (PLAN4) `lengths` is left out or lists at least one sample.
     - (PLAN5) ranks are listed in order, from 0 on.
-    - (PLAN6) `strategy` is left out where `of` names a graph, whose strategy it is.
-    - (PLAN7) a draft says with `of` what its graph is.
+    - (PLAN6) `strategy` is left out if `of` names a graph: it is the strategy of that graph.
+    - (PLAN7) a draft names its graph with `of`.
     - (PLAN8) ranks of a draft have `dynamic_bytes` 0, and their instructions work on a micro-batch,
       are no messages and name no places.
 
@@ -159,7 +164,7 @@ def Exec_PlanOp : Exec_ListOp<"plan", [Symbol, DeclareOpInterfaceMethods<SymbolU
                        "(`draft` $draft^)? attr-dict-with-keyword $body";
   let extraClassDeclaration = [{
     static ::llvm::StringRef getDefaultDialect() { return "exec"; }
-    /// Whether programs exchange nothing yet, or there are none.
+    /// Returns true if programs exchange nothing yet, or if there are none.
     bool isDraft() { return static_cast<bool>(getDraftAttr()); }
     bool hasPrograms();
   }];
@@ -180,7 +185,7 @@ def Exec_MicroBatchOp : Exec_Op<"micro_batch", [HasParent<"PlanOp">]> {
     - (MICROBATCH1) there are as many begins and lengths as samples, as many streams or none, and
       three times as many numbers in `keys` or none.
     - (MICROBATCH2) no number is negative but -1 as end of keys, and streams have 31 bits.
-    - (MICROBATCH3) `streams` and `keys` are left out if they say nothing else than the default.
+    - (MICROBATCH3) `streams` and `keys` are left out if they equal the default.
 
     Example: `exec.micro_batch replica 1 [sample 3 length 30, sample 0 begin 8 length 5]`
   }];
@@ -195,10 +200,11 @@ def Exec_MicroBatchOp : Exec_Op<"micro_batch", [HasParent<"PlanOp">]> {
 def Exec_RankOp : Exec_ListOp<"rank", [HasParent<"PlanOp">]> {
   let summary = "The program of one rank.";
   let description = [{
-    `dynamic_bytes` is the size of the region in which the offsets of its instructions
-    count. A program of a phase of an `exec.step` says where this region lies in the rank's memory, and
-    where the phase has values, gradients, and what of them waits on its way (`runtime/plan/verify/StepMemory.h`); of what
-    is left out there is none, and the region lies at the beginning.
+    `dynamic_bytes` is the size of the region in which the offsets of its instructions count. A
+    program of a phase of an `exec.step` states where this region lies in the rank's memory (`at`).
+    It also states the places of the phase's values, of its gradients, and of those that switches
+    pass on (`runtime/plan/verify/StepMemory.h`). A place that is left out does not exist; without
+    `at` the region lies at the beginning.
 
     Constraints:
     - (RANK1) `dynamic_bytes` and places are not negative.
@@ -230,23 +236,23 @@ def Exec_RankOp : Exec_ListOp<"rank", [HasParent<"PlanOp">]> {
 def Exec_DoOp : Exec_Op<"do", [HasParent<"RankOp">]> {
   let summary = "One instruction.";
   let description = [{
-    The instruction, then what it works on, the layer and the micro-batch, then where the
-    blocks lie that it takes, as offsets in the rank's dynamic region. A block of no bytes
-    is not taken, and not written. Which blocks it uses that are there already follows
-    from its name, and so do peers and bytes of messages.
+    Names the instruction, then the layer and the micro-batch on which it works. Then come the
+    places of the blocks that it allocates, as offsets in the rank's dynamic region. A block without
+    bytes is neither allocated nor written. The existing blocks that it uses follow from its name,
+    and so do peers and bytes of messages.
 
-    Instructions, and what each has and takes, are the rows of
-    `runtime/plan/program/Instructions.def`, here in lower case; the names of blocks are in
+    Instructions, with their fields and blocks, are the rows of
+    `runtime/plan/program/Instructions.def`, here in lower case. The names of blocks are in
     `runtime/plan/program/BlockKinds.def`.
 
     `recompute` is written if it is not `none`. `parameter` is written if it is not 0: the
     k-th parameter of the layer, counted from 1, is exchanged alone.
 
     Constraints:
-    - (DO1) it is an instruction of the table, and has only what the table gives it.
+    - (DO1) it is an instruction of the table, and has only the fields that the table gives it.
     - (DO2) none of `layer`, `micro_batch`, `phase`, `bucket` and `parameter` is negative.
-    - (DO3) `places` has an element for each block that the instruction may take: -1 where
-      it takes none, else a multiple of 64 that is not negative.
+    - (DO3) `places` has an element for each block that the instruction may allocate. It is -1 for a
+      block that is not allocated, else a multiple of 64 that is not negative.
 
     Example:
 

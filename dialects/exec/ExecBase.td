@@ -14,13 +14,13 @@ include "mlir/IR/SymbolInterfaces.td"
 def Exec_Dialect : Dialect {
   let name = "exec";
   let cppNamespace = "::mlir::exec";
-  let summary = "What each rank does in one step.";
+  let summary = "The instructions of each rank in one step, as text.";
   let description = [{
-    `exec` is the readable twin of `runtime/plan`: an `exec.graph` says which rank holds
-    what under a strategy, an `exec.plan` which instructions each rank runs for one
-    mini-batch; an `exec.step` has plans of several graphs, between which an
-    `exec.switch_plan` says what moves. All are data: no code depends on them, and plans and
-    steps become what the runtime interprets, and back, without loss.
+    `exec` is the readable form of `runtime/plan`. An `exec.graph` states which rank holds which
+    layers and parameters under a strategy. An `exec.plan` lists the instructions of each rank for
+    one mini-batch. An `exec.step` has plans of several graphs, and an `exec.switch_plan` lists what
+    moves between two graphs. All are data: no code depends on them. Plans and steps are translated
+    to the data that the runtime interprets, and back, without loss.
   }];
   let dependentDialects = ["::mlir::dist::DistDialect"];
   let useDefaultAttributePrinterParser = 1;

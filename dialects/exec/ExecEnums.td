@@ -12,14 +12,14 @@
 include "mlir/IR/EnumAttr.td"
 
 /// The numbers are those of runtime/plan/program/Plan.h.
-def Exec_Recompute : I32EnumAttr<"Recompute", "what backward computes again", [
+def Exec_Recompute : I32EnumAttr<"Recompute", "what backward recomputes", [
     I32EnumAttrCase<"None", 0, "none">,
     I32EnumAttrCase<"Selective", 1, "selective">,
     I32EnumAttrCase<"Full", 2, "full">]> {
   let cppNamespace = "::mlir::exec";
 }
 
-/// What a switch is of.
+/// The kind of data that a switch moves.
 def Exec_Moved : I32EnumAttr<"Moved", "what moves between graphs", [
     I32EnumAttrCase<"Values", 0, "values">,
     I32EnumAttrCase<"Gradients", 1, "gradients">]> {

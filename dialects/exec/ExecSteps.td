@@ -8,11 +8,11 @@
 include "dialects/exec/ExecBase.td"
 
 //===----------------------------------------------------------------------===//
-// Which graph has its turn when
+// Order of graphs
 //===----------------------------------------------------------------------===//
 
 def Exec_OrchestrationOp : Exec_ListOp<"orchestration", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "The graphs of a run, in the order in which a step may have phases of them.";
+  let summary = "The graphs of a run, in the order of their phases in a step.";
   let description = [{
     Every graph has samples of a range of lengths. `home` alone has masters and moments, and its
     turn is the last (`runtime/planner/step/Orchestrate.h`).
@@ -43,10 +43,10 @@ def Exec_OrchestrationOp : Exec_ListOp<"orchestration", [DeclareOpInterfaceMetho
 
 def Exec_TurnOp : Exec_Op<"turn", [HasParent<"OrchestrationOp">,
                                    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "A graph, and the lengths of the samples that are its own.";
+  let summary = "A graph, and the range of lengths of its samples.";
   let description = [{
-    Both ends are lengths that belong to the range; without the second one it has no end. That ranges have no gaps
-    and share nothing is for who reads them.
+    Both ends are lengths that belong to the range. Without the second one the range has no end.
+    This op does not check that ranges have no gaps and do not overlap: `dyna-verify-plan` does.
 
     Constraints:
     - (TURN1) `graph` names an `exec.graph`.
@@ -64,27 +64,30 @@ def Exec_TurnOp : Exec_Op<"turn", [HasParent<"OrchestrationOp">,
 //===----------------------------------------------------------------------===//
 
 def Exec_SwitchPlanOp : Exec_ListOp<"switch_plan", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "What moves between the ranks of two graphs, from whom to whom, in which order.";
+  let summary = "The transfers between the ranks of two graphs, in order.";
   let description = [{
-    The values that the layers of `graph` read come from `home` and from the graph `behind` whose phase
-    its own comes; the gradients of `graph` go home. Lists each tensor with who has it and who needs it,
-    then the buckets, which ranks work off in order (`runtime/plan/graph/SwitchPlan.h`). Of a parameter's gradient there is a
-    tensor for every group of ranks that sum a part of it: one of them gets each element.
+    The values that the layers of `graph` read come from `home`, and from the graph `behind` whose
+    phase its own phase comes. The gradients of `graph` go home. The body lists each tensor with the
+    ranks that have it and the ranks that need it. Then come the buckets, in the order in which
+    ranks process them (`runtime/plan/graph/SwitchPlan.h`). The gradient of a parameter has a tensor
+    for every group of ranks that sum a part of it. One of these ranks gets each element.
 
-    What holds of an `exec.switch_plan` proves that it does what its tensors ask for; that these are
-    what the graphs need is proven by `dyna-verify-plan`.
+    The constraints ensure that the transfers bring what the tensors need. `dyna-verify-plan`
+    verifies that the tensors are those that the graphs need.
 
     Constraints:
     - (SWITCH1) `graph`, `behind` and `home` name graphs of equally many ranks.
     - (SWITCH2) `graph` is not `home`, `behind` is neither, and gradients have no `behind`.
     - (SWITCH3) the body lists tensors, then buckets.
-    - (SWITCH4) tensors lie on ranks that there are, and the boxes of one rank in `to` do not overlap; transfers
-      name tensors and ranks that there are and boxes that are not empty.
+    - (SWITCH4) tensors lie on existing ranks, and the boxes of one rank in `to` do not overlap.
+      Transfers name existing tensors and ranks, and boxes that are not empty.
     - (SWITCH5) a bucket comes after an earlier one.
-    - (SWITCH6) who sends has it: what is old lies in one of its boxes in `from`, what is new or passing came with a
-      bucket that this one comes after.
-    - (SWITCH7) what is new to a receiver lies in one of its boxes in `to`, and what is passing is handed on.
-    - (SWITCH8) every element of every box in `to` arrives once: of values in each of them, of gradients in one.
+    - (SWITCH6) the sender has the box. An old box lies in one of its boxes in `from`. A new or
+      passing box came with a bucket after which this one comes.
+    - (SWITCH7) a box that is new to a receiver lies in one of its boxes in `to`, and a passing box
+      is handed on.
+    - (SWITCH8) every element of every box in `to` arrives once: values in each of these boxes,
+      gradients in one of them.
 
     Example:
 
@@ -113,16 +116,16 @@ def Exec_SwitchPlanOp : Exec_ListOp<"switch_plan", [DeclareOpInterfaceMethods<Sy
 }
 
 def Exec_TensorOp : Exec_Op<"tensor", [HasParent<"SwitchPlanOp">]> {
-  let summary = "A tensor of a parameter, who has what of it, and who needs what.";
+  let summary = "A tensor of a parameter, with the boxes that ranks have and need.";
   let description = [{
-    Boxes are rows and columns of the whole tensor, both from the first up to, and without, the last. A
-    vector is one column, and a scalar one row.
+    Boxes are rows and columns of the whole tensor, both from the first up to, and without, the
+    last. A vector is one column, and a scalar one row.
 
     Constraints:
     - (TENSOR1) boxes begin at 0 or behind it, end where they begin or behind it, and at most at 2147483647; their ranks
       are not negative.
-    - (TENSOR2) its elements have a byte at least.
-    - (TENSOR3) it is a gradient where the switch is of gradients, and only there.
+    - (TENSOR2) its elements have at least one byte.
+    - (TENSOR3) it is a gradient if and only if the switch moves gradients.
 
     Example: `exec.tensor @wte copy element_bytes 2 from [rank 0 [0:8, 0:4]] to [rank 0 [0:8, 0:2], rank 1 [0:8, 2:4]]`
   }];
@@ -136,8 +139,8 @@ def Exec_TensorOp : Exec_Op<"tensor", [HasParent<"SwitchPlanOp">]> {
 def Exec_BucketOp : Exec_ListOp<"bucket", [HasParent<"SwitchPlanOp">]> {
   let summary = "Transfers that start together.";
   let description = [{
-    `after` is the number of the bucket that brought what this one hands on; without it, all that is sent was
-    there before.
+    `after` is the number of the bucket that brought what this one hands on. Without it, the senders
+    had everything before.
 
     Constraints:
     - (BUCKET1) the body lists transfers.
@@ -155,13 +158,14 @@ def Exec_BucketOp : Exec_ListOp<"bucket", [HasParent<"SwitchPlanOp">]> {
 }
 
 def Exec_TransferOp : Exec_Op<"transfer", [HasParent<"BucketOp">]> {
-  let summary = "A box of a tensor that goes from one rank to another, or to another place of the same.";
+  let summary = "Moves a box of a tensor from one rank to another, or to another place of the same rank.";
   let description = [{
-    `tensor` is its number in the switch. `source` says where the sender has the box and `target` where the receiver
-    puts it, if not `old` and `new`: in memory of the bucket, to pass it on (`passing`).
+    `tensor` is its number in the switch. `source` states where the sender has the box, by default
+    `old`. `target` states where the receiver puts it, by default `new`. `passing` is memory of the
+    bucket, from which the box is passed on.
 
     Constraints:
-    - (TRANSFER1) the box is as those of tensors are.
+    - (TRANSFER1) the box obeys the rules for boxes of tensors.
     - (TRANSFER2) the target is not `old`.
 
     Example: `exec.transfer tensor 0 [0:4, 0:8] from 0 to 2 target passing`
@@ -181,12 +185,12 @@ def Exec_TransferOp : Exec_Op<"transfer", [HasParent<"BucketOp">]> {
 def Exec_StepOp : Exec_ListOp<"step", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "The phases of one mini-batch, each the plan of a graph for some of its samples.";
   let description = [{
-    Phases run in the order in which they stand; the last is home's, in which all is updated
-    (`runtime/plan/program/StepPlan.h`). What moves between them starts and ends in their plans: `do switch_start phase 1 bucket 3`.
-    Whether the step may run is proven by `dyna-verify-plan`.
+    Phases run in the order of the list. The last is home's, which updates all parameters
+    (`runtime/plan/program/StepPlan.h`). Transfers between phases start and end in their plans:
+    `do switch_start phase 1 bucket 3`. `dyna-verify-plan` verifies that the step may run.
 
     Constraints:
-    - (STEP1) the body lists phases, one at least.
+    - (STEP1) the body lists at least one phase.
     - (STEP2) no plan is in two phases.
 
     Example:
@@ -209,13 +213,13 @@ def Exec_StepOp : Exec_ListOp<"step", [Symbol, DeclareOpInterfaceMethods<SymbolU
 }
 
 def Exec_PhaseOp : Exec_Op<"phase", [HasParent<"StepOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "The plan of a phase, and which samples of the mini-batch are its own.";
+  let summary = "The plan of a phase, and its samples of the mini-batch.";
   let description = [{
     `samples` has, for each sample of the plan, its number in the mini-batch.
 
     Constraints:
     - (PHASE1) `plan` names an `exec.plan`.
-    - (PHASE2) there are as many samples as the plan says lengths, if it does.
+    - (PHASE2) there are as many samples as lengths in the plan, if the plan has lengths.
     - (PHASE3) no sample is negative.
 
     Example: `exec.phase @p samples [0, 3]`

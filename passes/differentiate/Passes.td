@@ -22,14 +22,14 @@ def ConvertComputeType : Pass<"dyna-convert-compute-type", "::mlir::ModuleOp"> {
 def Differentiate : Pass<"dyna-differentiate", "::mlir::ModuleOp"> {
   let summary = "Makes the layer functions of every layer by reverse-mode differentiation.";
   let description = [{
-    In: parameters, layers and models. Out: beside them, for every `dyna.layer @L`, one
-    `dyna.function @L.<role>` per role, every argument and result with the memory it lies
-    in (offsets inside the saved tiers come with the memory phase):
+    The input has parameters, layers and models. For every `dyna.layer @L` the pass adds one
+    `dyna.function @L.<role>` per role. Every argument and result names the memory in which it lies;
+    offsets inside the saved tiers come with the memory phase. The roles are:
 
     - `evaluate`: the layer without dropout.
-    - `forward`: also gives the values that backward reads. Those that follow from
-      the layer's input, its parameters and the others without a matrix product or
-      attention lie in the tier `elementwise`, the others in `products`. A loss becomes
+    - `forward`: also returns the values that backward reads. Some follow from the layer's input,
+      its parameters and other saved values without a matrix product or attention. These lie in the
+      tier `elementwise`, the others in `products`. A loss becomes
       `dyna.linear_cross_entropy_train`, which makes its gradients in forward.
     - `recompute_selective`, `recompute_full`: make the tier `elementwise`, or both,
       again. Layers that end in the loss have none: their backward follows at once.
@@ -38,21 +38,21 @@ def Differentiate : Pass<"dyna-differentiate", "::mlir::ModuleOp"> {
     - `update`, `grad_norm` and, where the parameters are copies of masters in a wider
       type, `cast`.
 
-    Gradients of parameters are added up in the accumulator type (f32; f64 under f64),
-    or, with `gradients=bf16` under the compute type bf16, in bf16: half the memory, and
-    every micro-batch's contribution is rounded once when it is added.
+    Gradients of parameters are added up in the accumulator type (f32; f64 under f64). With
+    `gradients=bf16` under the compute type bf16 they are added up in bf16. This halves their
+    memory, and every micro-batch's contribution is rounded once when it is added.
 
     A parameter that is `frozen` has no accumulator in any function and no part in `update`,
-    `grad_norm` and `cast`. Its weight gradient is not computed, and what only that needs is
-    not saved. All calls of a layer give frozen parameters in the same places. A model whose
-    parameters are all frozen is an error.
+    `grad_norm` and `cast`. Its weight gradient is not computed, and values that only this gradient
+    needs are not saved. All calls of a layer have frozen parameters in the same places. A model
+    whose parameters are all frozen is an error.
 
     The functions hold no dead and no repeated ops. Everything that
     `dyna-verify-differentiated` checks holds afterwards: DIFF1 to DIFF6 are checked here,
     DIFF7 holds by construction.
   }];
   let options = [Option<"gradients", "gradients", "std::string", /*default=*/"\"\"",
-                        "In which gradients of parameters are added up: f32 or bf16; "
+                        "Type in which gradients of parameters are added up: f32 or bf16; "
                         "empty: the accumulator type.">];
   let dependentDialects = ["::mlir::dyna::DynaDialect"];
   let statistics = [
@@ -65,28 +65,26 @@ def Differentiate : Pass<"dyna-differentiate", "::mlir::ModuleOp"> {
 def VerifyDifferentiated : Pass<"dyna-verify-differentiated", "::mlir::ModuleOp"> {
   let summary = "Checks that the functions of every layer fit together and are its derivative.";
   let description = [{
-    States what holds after the differentiate phase:
+    Checks what holds after the differentiate phase:
 
-    - (DIFF1) every layer has one function per role, named `@layer.role`: recomputation
-      unless it ends in the loss, `cast` if and only if its parameters are bf16.
-    - (DIFF2) every argument and result of a function lies in a memory its role may use
-      and, in an array of the signature, has the type that the layer gives that entry;
-      gradients have one element type in all layers: the accumulator type or, under
-      bf16, bf16.
-    - (DIFF3) an accumulator is returned exactly once, in its own place, and between
-      argument and result passes from op to op, each adding to it once. A frozen
-      parameter has none.
-    - (DIFF4) all functions of a layer agree on the values of each saved tier: forward,
+    - (DIFF1) every layer has one function per role, named `@layer.role`. It has recomputation
+      unless it ends in the loss, and `cast` if and only if its parameters are bf16.
+    - (DIFF2) every argument and result of a function lies in a memory that its role may use. In an
+      array of the signature it has the type that the layer gives that entry. Gradients have one
+      element type in all layers: the accumulator type or, under bf16, bf16.
+    - (DIFF3) an accumulator is returned exactly once, in its own place. Between argument and result
+      it passes from op to op, and each adds to it once. A frozen parameter has none.
+    - (DIFF4) all functions of a layer agree on the values of each saved tier. Forward,
       recomputation and the halves of backward have the same types in the same order.
     - (DIFF5) `evaluate` has no dropout, `recompute_selective` no matrix product and no
       attention, and neither these nor `recompute_full` and `backward_input` touch a gradient.
     - (DIFF6) no function computes what it does not need.
-    - (DIFF7) every function computes its results by the ops that differentiating its
-      layer again gives, whatever their order. This pass alone derives again: the phases
-      that follow rewrite functions, and prove DIFF1 to DIFF6 of them.
+    - (DIFF7) every function computes its results by the ops that differentiating its layer again
+      gives, whatever their order. Only this pass derives them again: later phases rewrite
+      functions, and verify DIFF1 to DIFF6 of them.
 
-    The layers themselves are taken as they are: what a model should compute is not
-    stated anywhere else. Costs as much as `dyna-differentiate`.
+    The layers themselves are not checked, because what a model should compute is not stated
+    anywhere else. Costs as much as `dyna-differentiate`.
   }];
 }
 

@@ -10,20 +10,19 @@ include "mlir/Pass/PassBase.td"
 def DeduceLayouts : Pass<"dyna-deduce-layouts", "::mlir::ModuleOp"> {
   let summary = "Adds every layer at a tensor degree, with a layout for every value.";
   let description = [{
-    For each tensor degree of the strategies (tp, sp) other than tp=1, a copy of every
-    layer and its functions: `@block` becomes `@block.tp2` (`@block.tp2.sp` with
-    activations split over tokens). Types stay those of the whole tensors; arguments,
-    ops and results carry layouts, and `dist.reshard` stands where one changes. Degrees
-    of data and pipeline parallelism change no code and show nowhere here; more stages
-    than the model has layers are refused.
+    For each tensor degree of the strategies (tp, sp) other than tp=1, the pass adds a copy of every
+    layer and its functions. `@block` becomes `@block.tp2` (`@block.tp2.sp` with activations split
+    over tokens). Types stay those of the whole tensors. Arguments, ops and results carry layouts,
+    and `dist.reshard` stands where one changes. Degrees of data and pipeline parallelism change no
+    code and show nowhere here. More stages than the model has layers are refused.
 
-    Parameters are laid out by a rule over the forward graph
-    (passes/distribute/deduce/ParameterLayouts.h), all else follows from factor rules of the
-    ops (passes/distribute/deduce/LayoutRules.cpp).
+    A rule over the forward graph decides the layouts of parameters
+    (passes/distribute/deduce/ParameterLayouts.h). All else follows from factor rules of the ops
+    (passes/distribute/deduce/LayoutRules.cpp).
 
-    A layer of which nothing is split, neither parameters nor work, gets a warning that says
-    why: its ranks do the same. So do linears that stay whole beside parameters of their layer
-    that are split; a note names the op that prevents each split.
+    A layer of which nothing is split, neither parameters nor work, gets a warning that says why:
+    its ranks do the same. So do linears that stay whole beside parameters of their layer that are
+    split. A note names the op that prevents each split.
   }];
   let options = [Option<"strategy", "strategy", "std::string", "\"\"",
                         "One strategy, such as dp=1,tp=2,pp=1, or several as name: ...; name: ...">];
@@ -34,9 +33,9 @@ def DeduceLayouts : Pass<"dyna-deduce-layouts", "::mlir::ModuleOp"> {
 def MaterializeCollectives : Pass<"dyna-materialize-collectives", "::mlir::ModuleOp"> {
   let summary = "Turns layouts into the types and collectives of one rank.";
   let description = [{
-    Every tensor gets its local type, heads their local numbers, tables their `shard`;
-    each reshard becomes the collectives that runtime/layout plans for it, and those that
-    undo each other disappear.
+    Every tensor gets its local type, heads their local numbers, and tables their `shard`. Each
+    reshard becomes the collectives that runtime/layout plans for it. Collectives that undo each
+    other disappear.
   }];
   let dependentDialects = ["::mlir::dist::DistDialect"];
   let statistics = [Statistic<"numCollectives", "collectives", "Collectives in the result">];
@@ -45,20 +44,18 @@ def MaterializeCollectives : Pass<"dyna-materialize-collectives", "::mlir::Modul
 def FuseCollectives : Pass<"dyna-fuse-collectives", "::mlir::ModuleOp"> {
   let summary = "Makes one exchange of independent collectives.";
   let description = [{
-    In every local function, from the first op to the last: a collective joins the nearest
-    earlier one over the same group on which it does not depend, directly or through other
-    ops; both become a `dist.exchange`, or the collective one more of it. The exchange
-    stands where its first collective stood; ops that the newcomer needs move in front of it,
-    in their order, everything else stays where it was. `dist.slice` exchanges nothing and
-    stays too.
+    Walks every local function from the first op to the last. A collective joins the nearest earlier
+    one over the same group on which it does not depend, directly or through other ops. Both become
+    a `dist.exchange`, or the collective joins an existing one. The exchange stays at the position
+    of its first collective. Ops that the joining collective needs move in front of it, in their
+    order. Everything else stays where it was. `dist.slice` exchanges nothing and stays too.
 
-    So a result comes into being earlier than it would have, but never by more than the way
-    to the nearest exchange that can take it along: of two that could, the later is taken.
-    What it costs in memory is in docs/strategies.md.
+    So a result exists earlier than before, and occupies memory longer. To limit this, a collective
+    that could join two exchanges joins the later one. docs/strategies.md has the cost in memory.
 
-    Where an op that would move is a collective itself, the collective stays: the wait that
-    fusing saves would be spent in front of the exchange. The order depends on the function
-    alone, and all ranks of a group run the same one.
+    If an op that would move is a collective itself, the joining collective stays. The wait that
+    fusing saves would be spent in front of the exchange. The order depends on the function alone,
+    and all ranks of a group run the same one.
   }];
   let dependentDialects = ["::mlir::dist::DistDialect"];
   let statistics = [Statistic<"numExchanges", "exchanges", "Exchanges made of several collectives">,
@@ -66,25 +63,30 @@ def FuseCollectives : Pass<"dyna-fuse-collectives", "::mlir::ModuleOp"> {
 }
 
 def VerifyLocal : Pass<"dyna-verify-local", "::mlir::ModuleOp"> {
-  let summary = "Proves that local functions compute what their layouts say.";
+  let summary = "Verifies that local functions compute what their layouts say.";
   let description = [{
-    Holds each layer of a tensor degree against the logical one, function by function.
-    From the arguments on, every value of the local function is a value of the logical
-    function in some layout: an op is the logical op of that name, with those attributes, on
-    what its operands are; operands must fit each other as its factor rule says; sums must be
-    reduced before something that is not linear; a collective gives what it takes in another
-    layout. The results must be those of the logical function, in the layouts in which they
-    are taken.
+    Compares each layer of a tensor degree with the logical one, function by function. From the
+    arguments on, every value of the local function is a value of the logical function in some
+    layout:
 
-    Believed are the tensor degree, which mesh, `dist.sequence` and the name state alike,
-    and the layer's layouts of its parameters. Everything else follows and is compared:
-    types, places, `dist.arguments`, `dist.results`, `dist.gradients`, `dist.groups`, and what
-    stands for a part or an exchange (`shard`, `dist.tokens`, `dist.features`,
-    heads). An attribute that is missing is as wrong as one that differs, and so is one of `dist` that nobody reads. Every
-    logical function has its part, and every layer has one for each degree that another has.
+    - An op is the logical op of the same name and attributes, on the logical values of its
+      operands.
+    - Layouts of operands must fit each other as the factor rule of the op says.
+    - Sums must be reduced before an op that is not linear.
+    - A collective returns its operand in another layout.
+    - The results must be those of the logical function, in the layouts in which their users expect
+      them.
 
-    It holds behind the memory phase too; where values then lie is left to
-    `dyna-verify-memory`. Linear in the ops.
+    The pass believes the tensor degree, which mesh, `dist.sequence` and the name state alike, and
+    the layer's layouts of its parameters. Everything else follows and is compared: types, places,
+    `dist.arguments`, `dist.results`, `dist.gradients`, `dist.groups`. So are attributes that stand
+    for a part or an exchange (`shard`, `dist.tokens`, `dist.features`, heads). A missing attribute
+    is as wrong as one that differs, and so is an attribute of `dist` that nobody reads. Every
+    logical function has its local one, and every layer has a local one for each degree that another
+    layer has.
+
+    The check holds behind the memory phase too; `dyna-verify-memory` then checks where values lie.
+    Linear in the ops.
   }];
   let dependentDialects = ["::mlir::dist::DistDialect"];
   let options = [
@@ -95,9 +97,10 @@ def VerifyLocal : Pass<"dyna-verify-local", "::mlir::ModuleOp"> {
 def SelectFunctions : Pass<"dyna-select-functions", "::mlir::ModuleOp"> {
   let summary = "Leaves a layer and its functions of one role, for reading.";
   let description = [{
-    Erases all layers and functions but those of a layer, at every tensor degree, in a role;
-    what these name stays, models and parameters go. Without a layer the role of all
-    layers is left, without a role all roles of the layer. It is an error if nothing is left.
+    Erases all layers and functions but those of one layer, at every tensor degree, in one role.
+    Layers that these functions name stay; models and parameters are erased. Without `layer`,
+    functions of all layers in the role stay. Without `role`, all functions of the layer stay. It is
+    an error if nothing is left.
   }];
   let options = [
     Option<"layer", "layer", "std::string", "\"\"", "Name of the layer; block has block.tp2 in it">,
@@ -106,7 +109,7 @@ def SelectFunctions : Pass<"dyna-select-functions", "::mlir::ModuleOp"> {
 }
 
 def ReportLayoutRules : Pass<"dyna-report-layout-rules", "::mlir::ModuleOp"> {
-  let summary = "Remarks on every op how it can be split over ranks.";
+  let summary = "Prints a remark on every op: how it can be split over ranks.";
   let dependentDialects = ["::mlir::dist::DistDialect"];
 }
 

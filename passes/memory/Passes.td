@@ -8,13 +8,14 @@
 include "mlir/Pass/PassBase.td"
 
 def SetTarget : Pass<"dyna-set-target", "::mlir::ModuleOp"> {
-  let summary = "Says which target the module is planned for.";
+  let summary = "Sets the target for which the module is planned.";
   let description = [{
-    Writes `dyna.target` onto the module, which the passes behind it and code generation go by: what
-    a target changes is the struct `Target` (`Target.h`). The CPU is what a module without it is planned for, so that none is
-    written for it. Without the option the module stays as it is. Sweeps and places are not planned twice: a module whose
-    functions have places for one target is refused for another, and so is one with an op that the target's kernels do
-    not take: heads of more than 256 elements on CUDA.
+    Writes `dyna.target` onto the module. Later passes and code generation read it; the struct
+    `Target` (`Target.h`) has all that differs between targets. The default is the CPU, for which no
+    attribute is written. Without the option the module stays as it is. Sweeps and places are not
+    planned twice, so a module whose functions have places for one target is refused for another. A
+    module with an op that the target's kernels do not support is refused too, such as heads of more
+    than 256 elements on CUDA.
   }];
   let dependentDialects = ["::mlir::dyna::DynaDialect"];
   let options = [
@@ -24,20 +25,27 @@ def SetTarget : Pass<"dyna-set-target", "::mlir::ModuleOp"> {
 def FuseRows : Pass<"dyna-fuse-rows", "::mlir::dyna::FunctionOp"> {
   let summary = "Gathers row-wise ops into sweeps over the rows.";
   let description = [{
-    Splits the bias off every `dyna.linear`, turns the sum of a
-    `dyna.linear_grad_input` and a value used once into the product's own addition,
-    and moves every row-wise op into a `dyna.rows`, so that what passes between ops of one
-    sweep never goes through memory. Sweeps have one width; a rotary op's operand and an
-    accumulator come from outside of its sweep; a sweep stands directly behind a matrix
-    product that feeds it where it can. Which ops go together is decided by
-    `RowGroups.h`; other ops keep their order as far as the sweeps permit.
-    For CUDA no product hands rows to a sweep; instead what its library does behind a product (a bias, with gelu, the
-    gradient of gelu) is cut out of sweeps and put directly behind the product, where that moves fewer bytes
-    (`Epilogues.h`).
-    Removes ops without uses. For n ops of a function about n log n, whichever earlier values they
-    read: a sweep with more than 64 neighbours is not compared with all of them each time that it
-    grows, and searches for paths are bounded. More only where one sweep is fed by very many matrix
-    products, or keeps very many pairs apart (`RowGroups.h`).
+    Does three things to each function:
+
+    - Splits the bias off every `dyna.linear`.
+    - Turns the sum of a `dyna.linear_grad_input` and a value used once into the product's own
+      addition.
+    - Moves every row-wise op into a `dyna.rows`, so values between ops of one sweep never go
+      through memory.
+
+    Sweeps have one width. A rotary op's operand and an accumulator come from outside of its sweep.
+    If possible, a sweep stands directly behind a matrix product that feeds it. `RowGroups.h`
+    decides which ops share a sweep; other ops keep their order as far as the sweeps permit.
+
+    For CUDA no product hands rows to a sweep. Instead the pass cuts operations that its library
+    does behind a product out of sweeps: a bias, a bias with gelu, the gradient of gelu. It puts
+    them directly behind the product if that moves fewer bytes (`Epilogues.h`).
+
+    Removes ops without uses. Needs about n log n for n ops of a function, whichever earlier values
+    they read. To keep this bound, searches for paths are bounded. In addition, a sweep with more
+    than 64 neighbours is not compared with all of them each time that it grows. The pass is slower
+    only if very many matrix products feed one sweep, or one sweep keeps very many pairs apart
+    (`RowGroups.h`).
   }];
   let dependentDialects = ["::mlir::dyna::DynaDialect"];
   let statistics = [
@@ -48,12 +56,12 @@ def FuseRows : Pass<"dyna-fuse-rows", "::mlir::dyna::FunctionOp"> {
 }
 
 def JoinProducts : Pass<"dyna-join-products", "::mlir::dyna::FunctionOp"> {
-  let summary = "Puts products that can be one next to each other.";
+  let summary = "Moves products that can run as one next to each other.";
   let description = [{
     Looks for the runs of `ProductRuns.h`: query, key and value, gate and up, and their gradients.
-    Moves the products of a run together, forward behind the first, gradients to the last, where
-    no other op's operands forbid it; what ran in their epilogues follows them, as one sweep if the
-    rows have one width. All else stays where it is. Linear in the number of ops, but for sorting.
+    Moves the products of a run together if no other op's operands forbid it: in forward behind the
+    first, gradients to the last. Their epilogues follow them, as one sweep if the rows have one
+    width. All else stays where it is. Linear in the number of ops, except for sorting.
   }];
   let dependentDialects = ["::mlir::dyna::DynaDialect"];
   let statistics = [
@@ -64,10 +72,11 @@ def JoinProducts : Pass<"dyna-join-products", "::mlir::dyna::FunctionOp"> {
 def AcceptSparse : Pass<"dyna-accept-sparse", "::mlir::ModuleOp"> {
   let summary = "Lets weights of matrix products come in sparse form.";
   let description = [{
-    Writes `sparse` onto functions that compute: the matrices among the parameters of the layer that
-    matrix products alone use, in all of its functions. Code generation then asks at each such product which
-    form the weight has, and calls one kernel or the other. Weights of embeddings and heads stay
-    dense. Nothing else changes. CUDA has no such kernels and is refused. Linear in the number of ops.
+    Writes `sparse` onto functions that compute. It lists the parameters of the layer that are
+    matrices, and that matrix products alone use in all of its functions. Generated code then checks
+    at each such product which form the weight has, and calls one kernel or the other. Weights of
+    embeddings and heads stay dense. Nothing else changes. CUDA has no such kernels and is refused.
+    Linear in the number of ops.
   }];
   let dependentDialects = ["::mlir::dyna::DynaDialect"];
   let statistics = [
@@ -77,34 +86,43 @@ def AcceptSparse : Pass<"dyna-accept-sparse", "::mlir::ModuleOp"> {
 def PlanMemory : Pass<"dyna-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Gives every value of the layer functions a place.";
   let description = [{
-    Lays out the saved tiers of every layer (`tiers`), and packs the other values of each of its
-    functions, by their lifetimes, into workspace (`places` of the ops, `workspace` of the
-    function). Values that the function returns are computed where they are
-    returned to; a value returned to several places lies at the first, and an argument
-    returned elsewhere is copied, by the code of `dyna.return`.
-    The parts of products that follow each other and could be one (`ProductRuns.h`) lie side by side,
-    in one block whose rows hold a row of each, if all ops that use them take a stride.
-    Offsets are linear in tokens: constant-size values come first, then those with a
-    row per token, packed by bytes per token. Per function n log n for n values, times how many are
-    alive together and the packings tried (`Packing.h`).
+    Lays out the saved tiers of every layer (`tiers`). Packs the other values of each function, by
+    their lifetimes, into workspace (`places` of the ops, `workspace` of the function). Values that
+    the function returns are computed at the place to which they are returned. A value returned to
+    several places lies at the first. The code of `dyna.return` copies an argument that is returned
+    elsewhere.
+
+    Results of products that follow each other and could run as one (`ProductRuns.h`) lie side by
+    side, in one block. Each row of the block has a row of each result. This needs that all ops that
+    use them accept a stride.
+
+    Offsets are linear in tokens. Constant-size values come first, then those with a row per token,
+    packed by bytes per token. The cost per function is n log n for n values, times the number of
+    values alive together and the number of packings tried (`Packing.h`).
   }];
   let dependentDialects = ["::mlir::dyna::DynaDialect"];
 }
 
 def VerifyMemory : Pass<"dyna-verify-memory", "::mlir::ModuleOp"> {
-  let summary = "Proves that no value is overwritten while it is needed.";
+  let summary = "Verifies that no value is overwritten while it is needed.";
   let description = [{
-    Walks every `dyna.function` in order and tracks, for each value, whether something
-    was written that is not provably disjoint from it for all numbers of tokens. Checks that
-    no op reads such a value, that an op overwrites its own operand only by the rules
-    of `Values.h`, that accumulators are added to in place, that returned values lie where they
-    are returned to (or are copied safely), that arguments are left alone, and that all lies
-    aligned and within its tier or workspace. The tiers of a layer, and where arguments and
-    results lie in them, are those that `dyna-plan-memory` derives from its functions; an op
-    writes outside of workspace only what the function returns there; the workspace ends
-    where the last value in it does. Where in it they lie is not asked. The functions of a layer that
-    compute accept the same parameters in sparse form. Changes nothing.
-    Per function linear in its values, times how many of them are alive together.
+    Walks every `dyna.function` in order. A value counts as overwritten if a write is not provably
+    disjoint from it for all numbers of tokens. The pass checks that
+
+    - no op reads an overwritten value;
+    - an op overwrites its own operand only by the rules of `Values.h`;
+    - accumulators are added to in place;
+    - returned values lie at the place to which they are returned, or are copied safely;
+    - arguments are left alone;
+    - all values are aligned and within their tier or workspace;
+    - the tiers of a layer, and the places of arguments and results in them, are those that
+      `dyna-plan-memory` derives from its functions;
+    - an op writes outside of workspace only what the function returns there;
+    - the workspace ends where its last value ends (positions inside of it are free);
+    - the functions of a layer that compute accept the same parameters in sparse form.
+
+    Changes nothing. The cost per function is linear in its values, times the number of values alive
+    together.
   }];
 }
 

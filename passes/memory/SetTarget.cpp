@@ -1,4 +1,4 @@
-//===- SetTarget.cpp - Says which target the module is planned for --------===//
+//===- SetTarget.cpp - Sets the target for which the module is planned ----===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 

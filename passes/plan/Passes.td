@@ -14,7 +14,7 @@ include "mlir/Pass/PassBase.td"
 // Planning words (runtime/planner/request/PlanningWords.h) are declared in C++, by
 // WordOptions.h. Here are the options that only passes have.
 
-/// The samples of a mini-batch, and what it is for.
+/// Options for the samples of a mini-batch, and for its use.
 defvar Plan_MiniBatch = [
     ListOption<"lengths", "lengths", "int64_t", "Tokens of each sample of the mini-batch">,
     Option<"targetTokens", "target-tokens", "int64_t", "-1",
@@ -28,17 +28,18 @@ defvar Plan_MiniBatch = [
 def BuildMicroBatches : Pass<"dyna-build-micro-batches", "::mlir::ModuleOp"> {
   let summary = "Adds the executable graph of a strategy and the micro-batches of a mini-batch.";
   let description = [{
-    Takes a module behind the memory phase. An `exec.graph` says what each rank of the strategy
-    holds; an `exec.plan` that is a draft has the micro-batches that a training binary of this
-    module cuts samples of the given lengths into (`Planner::cut`), and for which replica each
-    is. As the cut is compared by the time that its schedule takes in the memory there is,
-    schedule, recomputation and memory are asked for here; `dyna-schedule` goes by them unless it
-    is told otherwise. What is left open is left to the same policy (`Policy.h`), and what
-    that chose is said in a remark. Everything else is left alone.
+    The input is a module behind the memory phase. The pass adds an `exec.graph`, which states what
+    each rank of the strategy holds, and an `exec.plan` that is a draft. The draft has the
+    micro-batches that a training binary of this module would cut from samples of the given lengths
+    (`Planner::cut`). It names the replica of each. Cuts are compared by the duration of their
+    schedules within the memory limit. So schedule, recomputation and memory are options here;
+    `dyna-schedule` uses the same unless told otherwise. The policy of a training binary chooses
+    what is left open (`Policy.h`), and a remark states its choices. Everything else is left alone.
 
-    In a module with an `exec.orchestration` (`dyna-orchestrate`), which has strategies of its own, samples go to these by
-    length and, unless `merge-ranges=never`, by what switches take (`AssignStrategies.h`). Each that has some, and home, gets a
-    draft, and an `exec.step` says which samples are whose.
+    A module with an `exec.orchestration` (`dyna-orchestrate`) has strategies of its own. Samples go
+    to these by length and, unless `merge-ranges=never`, by the durations of switches
+    (`AssignStrategies.h`). Each strategy with samples, and home, gets a draft, and an `exec.step`
+    assigns the samples to them.
 
     Planning words, such as `pipeline` and `rank-memory`, are options too; `dyna-opt --help` lists them.
   }];
@@ -49,11 +50,12 @@ def BuildMicroBatches : Pass<"dyna-build-micro-batches", "::mlir::ModuleOp"> {
 def SliceTokens : Pass<"dyna-slice-tokens", "::mlir::ModuleOp"> {
   let summary = "Cuts the micro-batches of every draft into token slices.";
   let description = [{
-    Takes the drafts that `dyna-build-micro-batches` left, with micro-batches of whole samples. Each
-    micro-batch becomes the micro-batches of its slices, for the same replica (`Planner::slice`). `slices` is as of a
-    training binary: a number of equal slices, tokens of each slice, or `auto`, which slices if the complete plan
-    is faster then, within the memory of the draft. Drafts with programs, and complete plans, are left alone. If there is
-    nothing else, that is an error.
+    The input has drafts of `dyna-build-micro-batches`, with micro-batches of whole samples. Each
+    micro-batch becomes the micro-batches of its slices, for the same replica (`Planner::slice`).
+    `slices` has the values of a training binary: a number of equal slices, tokens of each slice, or
+    `auto`. `auto` slices if the complete plan is then faster, within the memory of the draft.
+    Drafts with programs, and complete plans, are left alone. A module with nothing else is an
+    error.
 
     Planning words, such as `slices` and `costs`, are options too; `dyna-opt --help` lists them.
   }];
@@ -63,54 +65,52 @@ def SliceTokens : Pass<"dyna-slice-tokens", "::mlir::ModuleOp"> {
 def Schedule : Pass<"dyna-schedule", "::mlir::ModuleOp"> {
   let summary = "Gives every draft of micro-batches the order in which its ranks compute.";
   let description = [{
-    Takes the drafts that `dyna-build-micro-batches` left, their micro-batches perhaps changed by
-    hand. Each rank gets a program that loads micro-batches and calls layer functions
-    (`Planner::schedule`): in the order of the schedule, with what it computes again, and no
-    messages, exchanges, updates or places yet. Whether an order fits the memory is a matter of the
-    complete plan, which is made for that and dropped. Without options, schedule, memory and
-    the rest are those that the micro-batches were cut for. Complete plans are left alone.
+    The input has drafts of `dyna-build-micro-batches`, whose micro-batches may be changed by hand.
+    Each rank gets a program that loads micro-batches and calls layer functions
+    (`Planner::schedule`), in the order of the schedule and with its recomputation. The program has
+    no messages, exchanges, updates or places yet. Only a complete plan shows whether an order fits
+    the memory, so the pass makes one for that and drops it. Without options, schedule, memory and
+    the rest are those for which the micro-batches were cut. Complete plans are left alone.
 
     Planning words, such as `pipeline` and `rank-memory`, are options too; `dyna-opt --help` lists them.
   }];
   let dependentDialects = ["::mlir::exec::ExecDialect"];
   let options = [
     Option<"report", "report", "bool", "false",
-           "Say in a remark for each replica what its pipeline is expected to take, its safety stock, and how many micro-batches its stages hold">];
+           "Print a remark for each replica: expected duration of its pipeline, its safety stock, and the number of micro-batches that its stages hold">];
 }
 
 def OrderCommunication : Pass<"dyna-order-communication", "::mlir::ModuleOp"> {
-  let summary = "Completes every scheduled draft with all that its ranks exchange.";
+  let summary = "Completes every scheduled draft with the exchanges of its ranks.";
   let description = [{
-    Takes the drafts that `dyna-schedule` left, their programs perhaps changed by hand, and keeps the
-    order in which ranks compute (`Planner::orderCommunication`). Both ends of a message start it when
-    its tensor is expected to be there, and wait as late as they can (DynaPipe, section 6);
-    gradients are reduced, parameters gathered and updated, and every block gets its place. The
-    complete plan is proven as by `dyna-verify-plan`. Plans of phases then get the switches of their step, which is
-    proven as a whole (not with `naive`).
+    The input has drafts of `dyna-schedule`, whose programs may be changed by hand. The pass keeps
+    the order in which ranks compute (`Planner::orderCommunication`). Both ends of a message start
+    it when its tensor is expected to exist, and wait as late as they can (DynaPipe, section 6).
+    Gradients are reduced, parameters gathered and updated, and every block gets its place. The
+    complete plan is verified as by `dyna-verify-plan`. Plans of phases then get the switches of
+    their step, which is verified as a whole (not with `naive`).
 
-    Where the module has no draft, complete plans are taken instead, whatever made them: their
-    communication is dropped and ordered anew, by the rules of `pipeline`.
+    If the module has no draft, the pass works on complete plans, whatever made them. It drops their
+    communication and orders it anew, by the rules of `pipeline`.
 
     Planning words, such as `pipeline` and `rank-memory`, are options too; `dyna-opt --help` lists them.
   }];
   let dependentDialects = ["::mlir::exec::ExecDialect"];
   let options = [
     Option<"naive", "naive", "bool", "false",
-           "Send behind what makes a tensor and receive before what needs it, not proven: to see why that is not enough">];
+           "Send behind what makes a tensor and receive before what needs it, without verification: shows why that is not enough">];
 }
 
 def Plan : Pass<"dyna-plan", "::mlir::ModuleOp"> {
   let summary = "Adds the executable graph of a strategy and the plan of a mini-batch.";
   let description = [{
     Does what `dyna-build-micro-batches`, `dyna-schedule` and `dyna-order-communication` do one
-    after another. An `exec.graph` says what each rank of the
-    strategy holds, an `exec.plan` what it does for samples of the given lengths; both
-    are those that a training binary of this module makes for itself
-    (`runtime/planner`) of the same words: what is left open here is left to the same
-    policy (`Policy.h`), and what that chose is said in a remark. They are verified as by
-    the passes below. Everything else is
-    left alone. Behind `dyna-orchestrate` it makes the plan of every phase, with the switches between them, and an
-    `exec.step`.
+    after another. An `exec.graph` states what each rank of the strategy holds, and an `exec.plan`
+    what it does for samples of the given lengths. A training binary of this module makes the same
+    two for itself from the same options (`runtime/planner`). The same policy chooses what is left
+    open (`Policy.h`), and a remark states its choices. They are verified as by the passes below.
+    Everything else is left alone. Behind `dyna-orchestrate` the pass makes the plan of every phase,
+    with the switches between them, and an `exec.step`.
 
     Planning words, such as `pipeline` and `rank-memory`, are options too; `dyna-opt --help` lists them.
   }];
@@ -119,35 +119,39 @@ def Plan : Pass<"dyna-plan", "::mlir::ModuleOp"> {
 }
 
 //===----------------------------------------------------------------------===//
-// Passes that prove them
+// Passes that verify plans
 //===----------------------------------------------------------------------===//
 
 def VerifyExecutable : Pass<"dyna-verify-executable", "::mlir::ModuleOp"> {
-  let summary = "Proves that every exec.graph places the module's model.";
+  let summary = "Verifies that every exec.graph places the module's model.";
   let description = [{
-    The tensor degree of the strategy is one that the module has layers for, stages
-    cover the layers of the model once and in order, every parameter that a layer uses
-    is listed with a layout that fits its shape and is the one that was compiled, and
-    the holders are the ranks that have it.
+    Checks that
+
+    - the module has layers for the tensor degree of the strategy;
+    - stages cover the layers of the model once and in order;
+    - every parameter that a layer uses is listed with the layout that was compiled, which fits its
+      shape;
+    - the holders are the ranks that have the parameter.
   }];
   let dependentDialects = ["::mlir::exec::ExecDialect"];
 }
 
 def VerifyPlan : Pass<"dyna-verify-plan", "::mlir::ModuleOp"> {
-  let summary = "Proves every exec.plan and exec.step, as the runtime does.";
+  let summary = "Verifies every exec.plan and exec.step, as the runtime does.";
   let description = [{
-    Calls `verifyPlan` (`runtime/plan/verify/PlanVerifier.h`) on the message that the plan
-    translates to; a failure is reported at the instruction that it names. Without
-    `lengths` on the plan, samples are taken to be as long as its segments say. Which of
-    their tokens are targets no plan says: `target_tokens` may be any number from 1 to all of
-    them here, and is compared with the targets themselves wherever a plan is run.
+    Translates the plan and calls `verifyPlan` (`runtime/plan/verify/PlanVerifier.h`). A failure is
+    reported at the instruction that it names. Without `lengths` on the plan, samples are as long as
+    its segments say. A plan does not say which of their tokens are targets. So `target_tokens` may
+    be any number from 1 to all of them here. It is compared with the targets themselves wherever a
+    plan is run.
 
-    Plans of an `exec.step` are proven together (`runtime/plan/verify/StepVerifier.h`), by the switches that the
-    module's `exec.switch_plan`s say; that these move what the graphs need is proven first.
+    Plans of an `exec.step` are verified together (`runtime/plan/verify/StepVerifier.h`), with the
+    switches of the module's `exec.switch_plan`s. The pass first verifies that these move what the
+    graphs need.
   }];
   let dependentDialects = ["::mlir::exec::ExecDialect"];
   let options = [Option<"limit", "limit", "std::string", "\"\"",
-                        "Bytes of each rank's dynamic region, at most, such as 40MiB; empty: no limit">,
+                        "Largest dynamic region of a rank in bytes, such as 40MiB; empty: no limit">,
                  Option<"withoutNorms", "without-norms", "bool", "false",
                         "Plans may update without gradient norms, as runs with --no-gradient-norm do">];
 }
@@ -155,11 +159,16 @@ def VerifyPlan : Pass<"dyna-verify-plan", "::mlir::ModuleOp"> {
 def ReportMemory : Pass<"dyna-report-memory", "::mlir::ModuleOp"> {
   let summary = "Prints the memory that a planned module needs.";
   let description = [{
-    Persistent bytes of the model's parameters; for every layer the tiers; for every role the
-    workspace, next to the most bytes ever alive (which no packing can go below), as formulas in tokens
-    and as totals for the counts given. With a model and no keys of its own also the peak of a step
-    on one rank, for `s` samples of `tq` tokens together in one micro-batch: that of the plan that a
-    training binary makes. Changes nothing.
+    Prints, as formulas in tokens and as totals for the given counts:
+
+    - the persistent bytes of the model's parameters;
+    - for every layer the tiers;
+    - for every role the workspace, next to the largest number of bytes alive at once, which no
+      packing can go below.
+
+    If there is a model, and `tkv` is not given or equals `tq`, it also prints the peak of a step on
+    one rank. The step has `s` samples of `tq` tokens together in one micro-batch, and the plan that
+    a training binary makes. Changes nothing.
   }];
   let options = [
     Option<"tq", "tq", "int64_t", "4096", "Query tokens of the totals">,

@@ -10,15 +10,14 @@ include "mlir/Pass/PassBase.td"
 def ConvertToCpu : Pass<"dyna-convert-to-cpu", "::mlir::ModuleOp"> {
   let summary = "Turns layer functions into code for the CPU.";
   let description = [{
-    In: `dyna.function`s whose values all have a place (`--dyna-plan-memory`), every
+    The input has `dyna.function`s whose values all have a place (`--dyna-plan-memory`), with every
     row-wise op in a `dyna.rows`.
 
-    Out: for each an `llvm.func` of the same name and the signature of
-    `runtime/abi/Abi.h`, and internal functions over ranges of rows that it hands to
-    `dyna_launch`. The bodies are `scf` loops over `arith`, `math` and `vector` ops on
-    vectors of constant width, loads and stores through raw pointers. Products,
-    attention and the head are calls of kernels (`runtime/abi/Kernels.h`). Layers,
-    parameters and models are erased. Nothing else is left alone or changed.
+    Each becomes an `llvm.func` of the same name with the signature of `runtime/abi/Abi.h`. It hands
+    internal functions over ranges of rows to `dyna_launch`. The bodies are `scf` loops over
+    `arith`, `math` and `vector` ops on vectors of constant width. Loads and stores use raw
+    pointers. Products, attention and the head are calls of kernels (`runtime/abi/Kernels.h`).
+    Layers, parameters and models are erased. Nothing else is changed.
   }];
   let dependentDialects = [
     "::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect",

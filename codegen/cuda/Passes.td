@@ -10,16 +10,16 @@ include "mlir/Pass/PassBase.td"
 def ConvertToCuda : Pass<"dyna-convert-to-cuda", "::mlir::ModuleOp"> {
   let summary = "Turns layer functions into host code that launches kernels.";
   let description = [{
-    In: as of `--dyna-convert-to-cpu`.
+    The input is that of `--dyna-convert-to-cpu`.
 
-    Out: for each function an `llvm.func` of the same name and the signature of
-    `runtime/abi/Abi.h`, which runs on the host, and a module `@dyna_kernels` inside
-    the module with an `llvm.func` for each kernel (`nvvm.kernel`, with its threads per
-    block, `nvvm.maxntid`, and one parameter, an array of words by value). Kernels are `scf` loops over `arith`,
-    `math` and `vector` ops with special registers, shuffles and barriers of the `nvvm`
-    dialect. The host launches them by their number in that module through
-    `dyna_launch_kernel`, with `@dyna_device_code`, which `--dyna-embed-kernels` fills.
-    Products, attention and the head are calls of the device's kernels.
+    Each function becomes an `llvm.func` of the same name with the signature of `runtime/abi/Abi.h`,
+    which runs on the host. A module `@dyna_kernels` inside the module has an `llvm.func` for each
+    kernel. It has the attributes `nvvm.kernel` and `nvvm.maxntid` (threads per block), and one
+    parameter, an array of words by value. Kernels are `scf` loops over `arith`, `math` and `vector`
+    ops with special registers, shuffles and barriers of the `nvvm` dialect. The host launches them
+    by their number in that module through `dyna_launch_kernel`. `@dyna_device_code` has their code,
+    which `--dyna-embed-kernels` fills in. Products, attention and the head are calls of the
+    device's kernels.
   }];
   let dependentDialects = [
     "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect",
@@ -28,16 +28,15 @@ def ConvertToCuda : Pass<"dyna-convert-to-cuda", "::mlir::ModuleOp"> {
 }
 
 def EmbedKernels : Pass<"dyna-embed-kernels", "::mlir::ModuleOp"> {
-  let summary = "Compiles the kernels and embeds what came out.";
+  let summary = "Compiles the kernels and embeds the result.";
   let description = [{
-    In: a module of the LLVM dialect with its `@dyna_kernels`.
+    The input is a module of the LLVM dialect with its `@dyna_kernels`.
 
-    Out: the host's module alone, whose `@dyna_device_code` has an image per
-    architecture and the table of kernels. The images of `sm_*` are cubins, made by
-    `ptxas`, then the PTX of the lowest architecture for those that are newer than
-    all. Without `ptxas` there is the PTX alone, with a warning. The image of
-    `emulated` is a table of functions of the module itself, whose special registers,
-    shuffles and barriers are calls of test/standins/Fibers.h.
+    The result is the host's module alone. Its `@dyna_device_code` has an image per architecture and
+    the table of kernels. The images of `sm_*` are cubins, made by `ptxas`. The PTX of the lowest
+    architecture follows, for devices that are newer than all. Without `ptxas` there is the PTX
+    alone, with a warning. The image of `emulated` is a table of functions of the module itself.
+    Their special registers, shuffles and barriers are calls of test/standins/Fibers.h.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
   let options = [

@@ -1,10 +1,10 @@
 """Counts sentences that are too long and doc comments without a verb, and lets neither grow.
 
-Usage: check_text.py ROOT [--update] [--list FOLDER]. A sentence has at most 25 words, in the comments of headers
-and in the pages of docs/. A doc comment begins with a verb or a noun phrase, not with a word that makes it a clause
-without a verb ("Of", "What", "Whether", ...). test/lint/text_debt.json has the number of each that a folder may
-still have. More than that is an error. --update lowers the numbers to what is there, and never raises one; --list
-prints the places of a folder.
+Usage: check_text.py ROOT [--update] [--list FOLDER]. A sentence has at most 25 words, in the comments of headers,
+in the summaries and descriptions of .td files, in README.md and in the pages of docs/. A doc comment begins with a
+verb or a noun phrase, not with a word that makes it a clause without a verb ("Of", "What", "Whether", ...).
+test/lint/text_debt.json has the number of each that a folder may still have. More than that is an error. --update
+lowers the numbers to what is there, and never raises one; --list prints the places of a folder.
 """
 import json
 import pathlib
@@ -17,6 +17,7 @@ SOURCES = ["codegen", "dialects", "frontends", "passes", "runtime", "tools"]
 # Such a beginning has no verb in nearly all cases; "What is" and "There is" can be said shorter.
 VERBLESS = re.compile(r"(Of|What|Whether|That|Those|Who|Whose|The same|There is|There are)\b")
 COMMENT = re.compile(r"^\s*(?:///?<?|.*?[;,{}]\s*///<)(?!/)\s?(.*)$")
+DESCRIBED = re.compile(r'\b(?:description|summary) = (?:\[\{(.*?)\}\]|"((?:[^"\\]|\\.)*)")', re.S)
 ENDS = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z`(\"'])|\n\s*\n")
 
 
@@ -50,9 +51,15 @@ def comments(text):
             block.append("" if found[1].startswith("    ") else found[1])
 
 
+def definitions(text):
+    """(line, text) of each summary and description of a .td file."""
+    for found in DESCRIBED.finditer(text):
+        yield text.count("\n", 0, found.start()) + 1, page(found[1] or found[2] or "")
+
+
 def page(text):
     """The sentences' text of a page: without code, tables, headings and pictures."""
-    text = re.sub(r"^```.*?^```", "\n", text, flags=re.M | re.S)
+    text = re.sub(r"^ *```.*?^ *```", "\n", text, flags=re.M | re.S)
     return "\n".join("" if re.match(r"\s*(\||#|!\[|<)", line) else line for line in text.split("\n"))
 
 
@@ -68,7 +75,14 @@ def faults(root):
                 for sentence in sentences(text):
                     if len(words(sentence)) > MOST_WORDS:
                         yield own, "long", f"{name}:{line}", sentence
-    for path in sorted((root / "docs").rglob("*.md")):
+        for path in sorted((root / folder).rglob("*.td")):
+            name = path.relative_to(root).as_posix()
+            own = "/".join(path.relative_to(root).parent.parts[:2])
+            for line, text in definitions(path.read_text(errors="replace")):
+                for sentence in sentences(text):
+                    if len(words(sentence)) > MOST_WORDS:
+                        yield own, "long", f"{name}:{line}", sentence
+    for path in [*root.glob("README.md"), *sorted((root / "docs").rglob("*.md"))]:
         name = path.relative_to(root).as_posix()
         own = "/".join(name.split("/")[:2]) if name.count("/") > 1 else "docs"
         for sentence in sentences(page(path.read_text(errors="replace"))):

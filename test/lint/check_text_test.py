@@ -33,6 +33,14 @@ CASES = [  # (file, text, verbless, long)
     ("docs/a.md", "`" + LONG + "` is a word.\n", 0, 0),
     ("docs/a.md", f"See [{SHORT}](https://one.two/{'a-b/' * 40}).\n", 0, 1),
     ("docs/results/a.md", f"{LONG}.\n", 0, 1),
+    ("README.md", f"{LONG}.\n", 0, 1),
+    ("dialects/a/A.td", f'let summary = "{LONG}.";\n', 0, 1),
+    ("dialects/a/A.td", f'let summary = "{SHORT}.";\n', 0, 0),
+    ("dialects/a/A.td", f"let description = [{{\n  {LONG}.\n}}];\n", 0, 1),
+    ("dialects/a/A.td", f"let description = [{{\n  - {SHORT}.\n  - {SHORT}.\n}}];\n", 0, 0),
+    ("dialects/a/A.td", f"let description = [{{\n  ```mlir\n  {LONG}.\n  Word.\n  ```\n  | {LONG} |\n}}];\n", 0, 0),
+    ("dialects/a/A.td", f'let description = "{LONG}";\n', 0, 1),
+    ("dialects/a/A.td", f'// {LONG}\nlet format = "{LONG}";\n', 0, 0),
 ]
 
 failures = 0
@@ -48,7 +56,7 @@ def expect(given, expected, what):
 for name, text, verbless, long in CASES:
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / name
-        path.parent.mkdir(parents=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         found = counts(pathlib.Path(folder))
         of = {kind: sum(own.get(kind, 0) for own in found.values()) for kind in ("verbless", "long")}

@@ -163,6 +163,49 @@ TEST(SwitchPairs, MessagesAreThoseOfThePlan) {
   }
 }
 
+/// Rates that a network lacks have defaults: between nodes that of inside, and inside 8
+/// times that of between.
+TEST(SwitchPairs, RatesThatAreNotGivenHaveDefaults) {
+  Draw draw(5);
+  SwitchOptions options;
+  options.smallestPiece = 1;
+  for (int i = 0; i < 40; ++i) {
+    SwitchCase one = drawSwitch(draw);
+    auto secondsWith = [&](double inside, double between) {
+      SwitchNetwork given = one.network, all = one.network;
+      given.insideRate = inside;
+      given.betweenRate = between;
+      all.betweenRate = between > 0 ? between : inside;
+      all.insideRate = inside > 0 ? inside : 8 * between;
+      SwitchCase asked = one;
+      asked.network = given;
+      return timesOf(one.tensors, planOf(asked, options), all).seconds;
+    };
+    EXPECT_EQ(secondsWith(1e3, 0), secondsWith(1e3, 1e3));
+    EXPECT_EQ(secondsWith(0, 1e3), secondsWith(8e3, 1e3));
+  }
+}
+
+/// A switch of many bytes is dealt to about 64 groups, also if one rank receives what
+/// several send.
+TEST(SwitchPairs, GroupsHaveALimit) {
+  SwitchCase one = {{}, nodesOf(1, 4)};
+  one.network.insideLatency = one.network.betweenLatency = 1e-9;
+  for (int layer = 0; layer < 512; ++layer)
+    for (int from : {1, 2, 3})
+      one.tensors.push_back(bytesOn({from}, {0}, int64_t{4} << 20));
+  SwitchOptions options;
+  options.bucketBytes = int64_t{1} << 40;
+  auto lots = switches::findLots(one.tensors, options.smallestPiece);
+  ASSERT_TRUE(lots.isOk());
+  const auto routes = switches::findRoutes(lots->lots, one.network, {});
+  const SwitchPlan plan = switches::dealRoutes(one.tensors, *lots, routes.lots,
+                                               one.network, options)
+                              .plan();
+  EXPECT_GE(plan.buckets.size(), 48u);
+  EXPECT_LE(plan.buckets.size(), 80u);
+}
+
 /// Parts count both ways, and a second switch follows its own buckets.
 TEST(SwitchMessages, PartsKnowWhatTheyPassOn) {
   const std::vector<SwitchTensor> tensors = {bytesOn({0}, {2}, 10)};

@@ -37,7 +37,7 @@ std::string mlir::dyna::listFamilies(StringRef quote, StringRef last) {
 
 OwningOpRef<ModuleOp> mlir::dyna::importConfig(MLIRContext *context,
                                                llvm::MemoryBufferRef text,
-                                               const LoraOptions &lora) {
+                                               const ModelParts &parts) {
   const Family *family = nullptr;
   {
     ConfigReader reader(context, text);
@@ -53,5 +53,5 @@ OwningOpRef<ModuleOp> mlir::dyna::importConfig(MLIRContext *context,
       return {};
     }
   }
-  return family->import(context, text, lora);
+  return family->import(context, text, parts);
 }

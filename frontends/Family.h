@@ -14,7 +14,7 @@
 
 #include "dialects/dyna/facts/DerivedFacts.h"
 #include "frontends/CheckpointFormat.h"
-#include "frontends/Lora.h"
+#include "frontends/Exits.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/Support/JSON.h"
@@ -49,9 +49,9 @@ struct Family {
   ArrayRef<StringLiteral> needed, allowed;
   ArrayRef<FamilyField> fields;
   const CheckpointFormat &format;
-  /// Reads a configuration and builds its model with adapters; null after a diagnostic.
+  /// Reads a configuration and builds its model with these parts; null after a diagnostic.
   OwningOpRef<ModuleOp> (*import)(MLIRContext *, llvm::MemoryBufferRef,
-                                  const LoraOptions &);
+                                  const ModelParts &);
   /// Writes the model of the sizes and options that layers have, any one if they have
   /// several. The model is not verified.
   OwningOpRef<ModuleOp> (*writeLike)(MLIRContext *, const DerivedFacts &);

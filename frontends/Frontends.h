@@ -83,30 +83,33 @@ LogicalResult addLoraScaling(ConfigReader &reader, const LoraOptions &lora,
 template <typename Config>
 OwningOpRef<ModuleOp>
 importModel(MLIRContext *context, llvm::MemoryBufferRef text,
-            const LoraOptions &lora,
+            const ModelParts &parts,
             std::optional<Config> (*read)(ConfigReader &),
             void (*write)(ModelBuilder &, const Config &)) {
   ConfigReader reader(context, text);
   std::optional<Config> config = read(reader);
-  if (!config || failed(addLoraScaling(reader, lora, config->json)))
+  if (!config || failed(addLoraScaling(reader, parts.lora, config->json)))
     return {};
   ModelBuilder model(reader.location());
-  model.setLora(lora);
+  model.setLora(parts.lora);
+  model.setExits(parts.exits);
   write(model, *config);
-  return succeeded(model.checkLora()) ? model.finish() : nullptr;
+  return succeeded(model.checkLora()) && succeeded(model.checkExits())
+             ? model.finish()
+             : nullptr;
 }
 
-/// Read the text of a config.json and build its model, with the adapters of `lora`.
+/// Read the text of a config.json and build its model, with what `parts` adds.
 /// `importConfig` looks at `model_type`.
 OwningOpRef<ModuleOp> importGpt2(MLIRContext *context,
                                  llvm::MemoryBufferRef text,
-                                 const LoraOptions &lora = {});
+                                 const ModelParts &parts = {});
 OwningOpRef<ModuleOp> importLlama(MLIRContext *context,
                                   llvm::MemoryBufferRef text,
-                                  const LoraOptions &lora = {});
+                                  const ModelParts &parts = {});
 OwningOpRef<ModuleOp> importConfig(MLIRContext *context,
                                    llvm::MemoryBufferRef text,
-                                   const LoraOptions &lora = {});
+                                   const ModelParts &parts = {});
 
 /// Reads `hidden_act` or `activation_function` of a family.
 Activation readActivation(ConfigReader &reader, StringRef field,

@@ -137,33 +137,34 @@ static LayerTemplate buildBlock(ModelBuilder &model, const Gpt2Config &config) {
   return model.endLayer(b, y);
 }
 
-static LayerTemplate buildHead(ModelBuilder &model, const Gpt2Config &config) {
+static LayerTemplate buildHead(ModelBuilder &model, const Gpt2Config &config,
+                               const HeadForm &form) {
   LayerBuilder b =
-      model.beginLayer("head", {{"x", model.activation(config.width)},
-                                {"targets", model.ids()}});
+      model.beginLayer(form.name, {{"x", model.activation(config.width)},
+                                   {"targets", model.ids()}});
   Value n = b.layerNorm(b.input(0), "ln_f", config.layerNormEpsilon);
-  Value weight = b.parameter(config.tieWordEmbeddings ? "wte" : "lm_head",
+  Value weight = b.headTable(config.tieWordEmbeddings ? "wte" : "lm_head",
                              {config.vocabSize, config.width},
-                             Initial::matrix(config.initializerRange));
+                             Initial::matrix(config.initializerRange), form);
   Value loss = LinearCrossEntropyOp::create(b, n, weight, b.input(1),
                                             /*ignore_index=*/-1);
-  return model.endLayer(b, loss);
+  return model.endHead(b, form, loss);
 }
 
 void mlir::dyna::writeGpt2(ModelBuilder &model, const Gpt2Config &config) {
   model.setFormat(format, config.tieWordEmbeddings);
   LayerTemplate embed = buildEmbedding(model, config);
   LayerTemplate block = buildBlock(model, config);
-  LayerTemplate head = buildHead(model, config);
+  LayerTemplate head = buildHead(model, config, HeadForm());
+  model.buildExits(
+      [&](const HeadForm &form) { return buildHead(model, config, form); });
   model.begin("gpt2", FactsAttr::get(model.context(), "gpt2", config.vocabSize,
                                      config.positions, config.width,
                                      config.heads, config.heads, config.headDim,
                                      config.inner, config.json, {}, {}, {}));
   model.call("embed", embed, "", {Input::Tokens, Input::Segments});
-  for (int64_t layer = 0; layer < config.layers; ++layer) {
-    std::string name = "h." + std::to_string(layer);
-    model.call(name, block, name + ".", {Input::Previous, Input::Segments});
-  }
+  for (int64_t layer = 0; layer < config.layers; ++layer)
+    model.callBlock("h." + std::to_string(layer), block);
   model.call("head", head, "", {Input::Previous, Input::Targets});
   model.end();
 }
@@ -177,8 +178,8 @@ OwningOpRef<ModuleOp> mlir::dyna::buildGpt2(MLIRContext *context,
 
 OwningOpRef<ModuleOp> mlir::dyna::importGpt2(MLIRContext *context,
                                              llvm::MemoryBufferRef text,
-                                             const LoraOptions &lora) {
-  return importModel(context, text, lora, readGpt2Config, writeGpt2);
+                                             const ModelParts &parts) {
+  return importModel(context, text, parts, readGpt2Config, writeGpt2);
 }
 
 //===----------------------------------------------------------------------===//

@@ -310,35 +310,36 @@ static LayerTemplate buildBlock(ModelBuilder &model,
   return model.endLayer(b, y);
 }
 
-static LayerTemplate buildHead(ModelBuilder &model, const LlamaConfig &config) {
+static LayerTemplate buildHead(ModelBuilder &model, const LlamaConfig &config,
+                               const HeadForm &form) {
   LayerBuilder b =
-      model.beginLayer("head", {{"x", model.activation(config.width)},
-                                {"targets", model.ids()}});
+      model.beginLayer(form.name, {{"x", model.activation(config.width)},
+                                   {"targets", model.ids()}});
   Value n = b.rmsNorm(b.input(0), "norm", config.rmsNormEpsilon);
   Value weight =
-      b.parameter(config.tieWordEmbeddings ? "embed_tokens" : "lm_head",
+      b.headTable(config.tieWordEmbeddings ? "embed_tokens" : "lm_head",
                   {config.vocabSize, config.width},
-                  Initial::matrix(config.initializerRange));
+                  Initial::matrix(config.initializerRange), form);
   Value loss = LinearCrossEntropyOp::create(b, n, weight, b.input(1),
                                             /*ignore_index=*/-1);
-  return model.endLayer(b, loss);
+  return model.endHead(b, form, loss);
 }
 
 void mlir::dyna::writeLlama(ModelBuilder &model, const LlamaConfig &config) {
   model.setFormat(format, config.tieWordEmbeddings);
   LayerTemplate embed = buildEmbedding(model, config);
   LayerTemplate block = buildBlock(model, config);
-  LayerTemplate head = buildHead(model, config);
+  LayerTemplate head = buildHead(model, config, HeadForm());
+  model.buildExits(
+      [&](const HeadForm &form) { return buildHead(model, config, form); });
   model.begin("llama",
               FactsAttr::get(model.context(), "llama", config.vocabSize,
                              config.positions, config.width, config.heads,
                              config.kvHeads, config.headDim, config.inner,
                              config.json, {}, {}, {}));
   model.call("embed", embed, "", {Input::Tokens});
-  for (int64_t layer = 0; layer < config.layers; ++layer) {
-    std::string name = "layers." + std::to_string(layer);
-    model.call(name, block, name + ".", {Input::Previous, Input::Segments});
-  }
+  for (int64_t layer = 0; layer < config.layers; ++layer)
+    model.callBlock("layers." + std::to_string(layer), block);
   model.call("head", head, "", {Input::Previous, Input::Targets});
   model.end();
 }
@@ -352,8 +353,8 @@ OwningOpRef<ModuleOp> mlir::dyna::buildLlama(MLIRContext *context,
 
 OwningOpRef<ModuleOp> mlir::dyna::importLlama(MLIRContext *context,
                                               llvm::MemoryBufferRef text,
-                                              const LoraOptions &lora) {
-  return importModel(context, text, lora, readLlamaConfig, writeLlama);
+                                              const ModelParts &parts) {
+  return importModel(context, text, parts, readLlamaConfig, writeLlama);
 }
 
 //===----------------------------------------------------------------------===//

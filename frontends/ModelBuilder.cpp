@@ -73,6 +73,14 @@ Value LayerBuilder::adapter(Value x, const Twine &name, int64_t out) {
   return ScaleOp::create(*this, added, APFloat(lora_.options.alpha / rank));
 }
 
+Value LayerBuilder::headTable(StringRef name, ArrayRef<int64_t> shape,
+                              const Initial &initial, const HeadForm &form) {
+  Value table =
+      parameter(form.hasOwnTable ? "lm_head.weight" : name, shape, initial);
+  kind_.parameters.back().isShared = !form.hasOwnTable;
+  return table;
+}
+
 Value LayerBuilder::layerNorm(Value x, const Twine &name, double epsilon) {
   Value weight = parameter(name + ".weight", {widthOf(x)}, Initial::ones());
   Value bias = parameter(name + ".bias", {widthOf(x)}, Initial::zeros());
@@ -148,13 +156,37 @@ LayerBuilder ModelBuilder::beginLayer(StringRef name,
   return LayerBuilder(op, inputs, lora_);
 }
 
-LayerTemplate ModelBuilder::endLayer(LayerBuilder &layer, Value result) {
-  ReturnOp::create(layer, result);
+LayerTemplate ModelBuilder::endLayer(LayerBuilder &layer, ValueRange results) {
+  ReturnOp::create(layer, results);
   LayerOp op = layer.kind_.op;
   op.setFunctionType(builder_.getFunctionType(op.getBody().getArgumentTypes(),
-                                              result.getType()));
+                                              results.getTypes()));
   op.setNumParameters(layer.kind_.parameters.size());
   return std::move(layer.kind_);
+}
+
+LayerTemplate ModelBuilder::endHead(LayerBuilder &layer, const HeadForm &form,
+                                    Value loss) {
+  // Adapters freeze the model that they are added to, which has no exits.
+  if (form.isExit)
+    for (ParameterSpec &spec : layer.kind_.parameters)
+      spec.initial.frozen &= spec.isShared;
+  return form.isExit ? endLayer(layer, {layer.input(0), loss})
+                     : endLayer(layer, loss);
+}
+
+void ModelBuilder::buildExits(
+    llvm::function_ref<LayerTemplate(const HeadForm &)> build) {
+  for (const Exit &exit : exits_.exits) {
+    std::optional<LayerTemplate> &kind = exit.hasOwnTable ? ownExit_ : exit_;
+    if (!kind)
+      kind = build({exit.hasOwnTable ? "own_exit" : "exit", /*isExit=*/true,
+                    exit.hasOwnTable});
+  }
+}
+
+LogicalResult ModelBuilder::checkExits() {
+  return mlir::dyna::checkExits(location_, exits_, blocks_);
 }
 
 void ModelBuilder::begin(StringRef name, FactsAttr facts) {
@@ -184,7 +216,7 @@ void ModelBuilder::call(StringRef layerName, const LayerTemplate &kind,
                         const Twine &prefix, ArrayRef<Input> inputs) {
   SmallVector<Attribute> parameters;
   for (const ParameterSpec &spec : kind.parameters) {
-    std::string name = (prefix + spec.name).str();
+    std::string name = spec.isShared ? spec.name : (prefix + spec.name).str();
     declare(name, spec);
     parameters.push_back(FlatSymbolRefAttr::get(builder_.getContext(), name));
   }
@@ -206,12 +238,29 @@ void ModelBuilder::call(StringRef layerName, const LayerTemplate &kind,
     }
   }
   LayerOp layer = kind.op;
-  previous_ = CallOp::create(builder_, layer.getResultTypes().front(),
-                             layerName, layer.getSymName(),
-                             builder_.getArrayAttr(parameters), operands);
+  ArrayRef<Type> results = layer.getResultTypes();
+  auto call = CallOp::create(
+      builder_, results.front(), results.size() > 1 ? results.back() : Type(),
+      layerName, layer.getSymName(), builder_.getArrayAttr(parameters),
+      operands, APFloat(std::exchange(nextWeight_, 1)));
+  previous_ = call.getActivation();
+  if (Value loss = call.getLoss())
+    losses_.push_back(loss);
 }
 
-void ModelBuilder::end() { ReturnOp::create(builder_, previous_); }
+void ModelBuilder::callBlock(const std::string &name,
+                             const LayerTemplate &kind) {
+  call(name, kind, name + ".", {Input::Previous, Input::Segments});
+  blocks_.push_back(name);
+  const Exit *exit = exits_.find(name);
+  if (!exit)
+    return;
+  nextWeight_ = exit->weight;
+  call(name + ".exit", exit->hasOwnTable ? *ownExit_ : *exit_, name + ".exit.",
+       {Input::Previous, Input::Targets});
+}
+
+void ModelBuilder::end() { ReturnOp::create(builder_, losses_); }
 
 OwningOpRef<ModuleOp> ModelBuilder::finish() {
   if (failed(verify(*module_)))

@@ -26,7 +26,7 @@
 #define DYNA_FRONTENDS_MODELBUILDER_H
 
 #include "frontends/CheckpointFormat.h"
-#include "frontends/Lora.h"
+#include "frontends/Exits.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -53,6 +53,15 @@ struct ParameterSpec {
   std::string name;
   RankedTensorType type;
   Initial initial;
+  bool isShared =
+      false; ///< all calls have the same one; its name has no prefix
+};
+
+/// Form of a head: the model's, or that of exits.
+struct HeadForm {
+  StringRef name = "head";
+  bool isExit = false;
+  bool hasOwnTable = false; ///< an exit that shares no table with the head
 };
 
 /// An input of a layer kind; the name is for readers of the IR.
@@ -83,6 +92,9 @@ public:
   /// rank]`, zero.
   Value linear(Value x, const Twine &name, int64_t out, bool hasBias,
                double normal);
+  /// The table that a head scores targets with. The model's is named `name`.
+  Value headTable(StringRef name, ArrayRef<int64_t> shape,
+                  const Initial &initial, const HeadForm &form);
   Value layerNorm(Value x, const Twine &name, double epsilon);
   Value rmsNorm(Value x, const Twine &name, double epsilon);
   /// Builds causal attention with scale 1/sqrt(headDim).
@@ -114,6 +126,12 @@ public:
   void setLora(LoraOptions lora) { lora_.options = std::move(lora); }
   /// Fails, with a diagnostic, if adapters were asked for that no linear can have.
   LogicalResult checkLora() { return lora_.check(location_); }
+  void setExits(ExitOptions exits) { exits_ = std::move(exits); }
+  /// Builds the kinds of exits that were asked for with the function that builds the
+  /// model's head. Calls of blocks then have their exits behind them.
+  void buildExits(llvm::function_ref<LayerTemplate(const HeadForm &)> build);
+  /// Fails, with a diagnostic, if an exit is not behind one of the called blocks.
+  LogicalResult checkExits();
   /// Checkpoints have this format, which outlives the builder; `isTied` if the head
   /// reads the table of tokens.
   void setFormat(const CheckpointFormat &format, bool isTied) {
@@ -126,14 +144,19 @@ public:
   Type activation(int64_t width);
 
   LayerBuilder beginLayer(StringRef name, ArrayRef<NamedInput> inputs);
-  LayerTemplate endLayer(LayerBuilder &layer, Value result);
+  LayerTemplate endLayer(LayerBuilder &layer, ValueRange results);
+  /// Ends a head. An exit passes its first input on.
+  LayerTemplate endHead(LayerBuilder &layer, const HeadForm &form, Value loss);
 
   /// Ends the layers and begins the calls.
   void begin(StringRef name, FactsAttr facts);
   /// Parameters are named `prefix + name`.
   void call(StringRef layerName, const LayerTemplate &kind, const Twine &prefix,
             ArrayRef<Input> inputs);
-  /// Ends the calls. The last call gives the loss.
+  /// Calls a block, which takes the result before it and the segments, and the exit that
+  /// was asked for behind it.
+  void callBlock(const std::string &name, const LayerTemplate &kind);
+  /// The last call gives the loss.
   void end();
   /// Returns the verified module; null after a diagnostic.
   OwningOpRef<ModuleOp> finish();
@@ -152,6 +175,11 @@ private:
   SymbolTable symbols_;
   ModelOp model_;
   Value previous_;
+  SmallVector<Value> losses_;
+  double nextWeight_ = 1; ///< of the loss of the next call
+  ExitOptions exits_;
+  std::optional<LayerTemplate> exit_, ownExit_;
+  SmallVector<std::string> blocks_;
   /// Parameters stand before the layers.
   Operation *firstLayer_ = nullptr;
 };

@@ -80,8 +80,8 @@ LogicalResult LayerOp::verify() {
                               "but got "
                            << type;
   // LAYER4
-  if (getResultTypes().size() != 1)
-    return emitOpError() << "expects 1 result, but got "
+  if (getResultTypes().empty() || getResultTypes().size() > 2)
+    return emitOpError() << "expects 1 or 2 results, but got "
                          << getResultTypes().size();
   Type result = getResultTypes().front();
   if (!isActivation(result) && !isLoss(result))
@@ -89,6 +89,11 @@ LogicalResult LayerOp::verify() {
                             "tensor<?x96xf32> or the loss tensor<1xf64>, but "
                             "got "
                          << result;
+  if (getResultTypes().size() == 2 &&
+      (!isActivation(result) || !isLoss(getResultTypes().back())))
+    return emitOpError() << "expects an activation and then the loss "
+                            "tensor<1xf64> as two results, but got "
+                         << result << " and " << getResultTypes().back();
   // LAYER5
   Type expected;
   for (Type type : llvm::concat<const Type>(arguments, getResultTypes())) {
@@ -103,6 +108,12 @@ LogicalResult LayerOp::verify() {
                            << expected << " and " << element;
   }
   return success();
+}
+
+bool LayerOp::givesLoss() { return isLoss(getResultTypes().back()); }
+
+bool LayerOp::givesActivation() {
+  return isActivation(getResultTypes().front());
 }
 
 /// Returns true if the distribute phase made the layer, for one rank of a mesh.
@@ -201,13 +212,9 @@ static LogicalResult collectCalls(ModelOp model,
   return success();
 }
 
-LogicalResult ModelOp::verifyRegions() {
-  SmallVector<CallOp> calls;
-  if (failed(collectCalls(*this, calls)))
-    return failure();
-
-  // MODEL3
-  Value expected = getBody().getArgument(0);
+/// (MODEL3)
+static LogicalResult verifyChain(ArrayRef<CallOp> calls, Value tokens) {
+  Value expected = tokens;
   StringRef what = "the token ids";
   for (CallOp call : calls) {
     if (call.getInputs().empty() || call.getInputs().front() != expected)
@@ -217,24 +224,63 @@ LogicalResult ModelOp::verifyRegions() {
     expected = call.getResult();
     what = "the result of the call before it";
   }
-  // MODEL4
-  for (auto [index, call] : llvm::enumerate(calls)) {
-    Operation *next = call->getNextNode();
-    for (Operation *user : call.getResult().getUsers())
-      if (user != next) {
+  CallOp last = calls.back();
+  if (last.getActivation())
+    return last.emitOpError()
+           << "expects the loss alone as the result of the last call, but got "
+              "an activation, which no call takes";
+  return success();
+}
+
+/// (MODEL4)
+static LogicalResult verifyUses(ArrayRef<CallOp> calls) {
+  Operation *end = CallOp(calls.front())->getBlock()->getTerminator();
+  for (CallOp call : calls)
+    for (Value result : call->getResults())
+      for (Operation *user : result.getUsers()) {
+        const bool isLoss = result == call.getLoss();
+        if (user == (isLoss ? end : call->getNextNode()))
+          continue;
         InFlightDiagnostic diagnostic =
             call.emitOpError()
-            << "expects its result to be used by the next op alone, but got "
-               "another use by '"
-            << user->getName() << "'";
+            << "expects its "
+            << (isLoss ? "loss to be used by the terminator"
+                       : "result to be used by the next op")
+            << " alone, but got another use by '" << user->getName() << "'";
         diagnostic.attachNote(user->getLoc()) << "used here";
         return diagnostic;
       }
-  }
-  if (getBody().front().back().getOperand(0) != calls.back().getResult())
-    return getBody().front().back().emitOpError()
+  return success();
+}
+
+/// (MODEL2): what the terminator returns.
+static LogicalResult verifyLosses(ArrayRef<CallOp> calls) {
+  Operation *end = CallOp(calls.front())->getBlock()->getTerminator();
+  SmallVector<Value> losses;
+  for (CallOp call : calls)
+    if (Value loss = call.getLoss())
+      losses.push_back(loss);
+  if (losses.size() == 1 && end->getOperands() != ValueRange(losses))
+    return end->emitOpError()
            << "expects to return the result of the last call, but got another "
               "value";
+  if (end->getOperands() != ValueRange(losses))
+    return end->emitOpError()
+           << "expects to return the losses of all calls, in their order: "
+           << losses.size() << ", but got " << end->getNumOperands()
+           << (end->getNumOperands() == losses.size() ? " in another order"
+                                                      : "");
+  return success();
+}
+
+LogicalResult ModelOp::verifyRegions() {
+  SmallVector<CallOp> calls;
+  if (failed(collectCalls(*this, calls)))
+    return failure();
+
+  if (failed(verifyChain(calls, getBody().getArgument(0))) ||
+      failed(verifyUses(calls)) || failed(verifyLosses(calls)))
+    return failure();
   // MODEL6
   llvm::StringMap<CallOp> names;
   for (CallOp call : calls) {
@@ -310,6 +356,28 @@ static LogicalResult verifyParameters(CallOp call, LayerOp layer,
   return success();
 }
 
+Value CallOp::getLoss() {
+  return isLoss(getResult().getType()) ? Value(getResult())
+                                       : Value(getExitLoss());
+}
+
+Value CallOp::getActivation() {
+  return isLoss(getResult().getType()) ? Value() : Value(getResult());
+}
+
+LogicalResult CallOp::verify() {
+  // CALL4
+  APFloat weight = getWeight();
+  if (!weight.isFinite() || weight.isNegative())
+    return emitOpError() << "expects 'weight' to be finite and not negative, "
+                            "but got "
+                         << weight.convertToDouble();
+  if (!getLoss() && !weight.isExactlyValue(1))
+    return emitOpError() << "expects no 'weight' without a loss, but got "
+                         << weight.convertToDouble();
+  return success();
+}
+
 LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // CALL1
   auto layer = lookUp<LayerOp>(*this, symbols, getCalleeAttr(), "callee");
@@ -334,11 +402,16 @@ LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
                            << type << ", as " << getCalleeAttr()
                            << " takes, but got "
                            << getInputs()[index].getType();
-  Type result = layer.getResultTypes().front();
-  if (getResult().getType() != result)
-    return emitOpError() << "expects the result to have type " << result
-                         << ", as " << getCalleeAttr() << " gives, but got "
-                         << getResult().getType();
+  ArrayRef<Type> results = layer.getResultTypes();
+  if (getNumResults() != results.size())
+    return emitOpError() << "expects " << results.size() << " results, as "
+                         << getCalleeAttr() << " gives, but got "
+                         << getNumResults();
+  for (auto [result, type] : llvm::zip_equal(getResults(), results))
+    if (result.getType() != type)
+      return emitOpError() << "expects the result to have type " << type
+                           << ", as " << getCalleeAttr() << " gives, but got "
+                           << result.getType();
   return success();
 }
 
@@ -352,9 +425,9 @@ LogicalResult ReturnOp::verify() {
   SmallVector<Type> expected;
   if (auto function = dyn_cast<FunctionOpInterface>(parent))
     llvm::append_range(expected, function.getResultTypes());
-  else
-    expected.push_back(
-        RankedTensorType::get({1}, Float64Type::get(getContext())));
+  else // MODEL2 says how many there are.
+    expected.assign(std::max(1u, getNumOperands()),
+                    RankedTensorType::get({1}, Float64Type::get(getContext())));
   if (getNumOperands() != expected.size())
     return emitOpError() << "expects " << expected.size()
                          << " operands, the results of the enclosing '"

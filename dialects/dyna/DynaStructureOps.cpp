@@ -216,7 +216,13 @@ void ModelOp::print(OpAsmPrinter &printer) {
 // CallOp
 //===----------------------------------------------------------------------===//
 
-/// Parses `[@a, @b]`, or nothing.
+/// Names losses alone: activations are numbered.
+void CallOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  if (Value loss = getExitLoss())
+    setName(loss, "loss");
+}
+
+/// `[@a, @b]`, or nothing.
 static ParseResult parseSymbolList(OpAsmParser &parser, ArrayAttr &symbols) {
   SmallVector<Attribute> list;
   auto parseOne = [&]() -> ParseResult {

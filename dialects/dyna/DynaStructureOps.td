@@ -63,7 +63,8 @@ def Dyna_LayerOp : Dyna_Op<"layer", [FunctionOpInterface, IsolatedFromAbove, Dyn
     - (LAYER1) `num_parameters` is less than the number of arguments: at least one input follows.
     - (LAYER2) every parameter is a static tensor of f64, f32 or bf16.
     - (LAYER3) the first input is an activation or token ids; the others are ids or segments.
-    - (LAYER4) the layer has one result: an activation, or the loss `tensor<1xf64>`.
+    - (LAYER4) the layer has an activation as result, or the loss `tensor<1xf64>`, or first the
+      activation and then the loss.
     - (LAYER5) all floating-point activations and parameters have one element type.
     - (LAYER6) no two dropouts have the same `instance`: they would drop the same elements.
     - (LAYER7) only a layer with `dist.mesh`, which the distribute phase made, has parts of tables.
@@ -101,6 +102,10 @@ def Dyna_LayerOp : Dyna_Op<"layer", [FunctionOpInterface, IsolatedFromAbove, Dyn
     ::llvm::ArrayRef<::mlir::BlockArgument> getInputArguments() {
       return getBody().getArguments().drop_front(getNumParameters());
     }
+    /// Returns true if the last result is a loss.
+    bool givesLoss();
+    /// Returns true if the first result is an activation, for the next layer.
+    bool givesActivation();
   }];
 }
 
@@ -108,14 +113,18 @@ def Dyna_ModelOp : Dyna_Op<"model", [Symbol, IsolatedFromAbove, SingleBlock, Dyn
       DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "A model: a chain of layer calls from token ids to the loss.";
   let description = [{
-    The body calls layers, each on the result before; the last result is the sum of token losses.
+    The body calls layers, each on the activation before. The last call gives a loss: the sum of
+    token losses. Calls before it may give a loss beside their activation (an *exit*). The model
+    returns all losses. What is trained is their sum, each times the `weight` of its call.
 
     Constraints:
     - (MODEL1) the body's arguments are token ids, target ids and segments.
-    - (MODEL2) the body holds only `dyna.call` ops and the terminator, which returns one loss.
-    - (MODEL3) the first call takes the token ids; every other call takes the result of
-      the call before it, as its first operand.
-    - (MODEL4) the result of every call but the last is used by the next call alone.
+    - (MODEL2) the body holds only `dyna.call` ops and the terminator, which returns the losses of
+      all calls, in their order.
+    - (MODEL3) the first call takes the token ids; every other call takes the activation of
+      the call before it, as its first operand. The last call gives no activation.
+    - (MODEL4) the activation of a call is used by the next call alone, and its loss by the
+      terminator alone.
     - (MODEL5) the vocabulary is positive, and no other number among the facts is negative.
     - (MODEL6) the calls' layer names are distinct and not empty: checkpoints and plans use them.
     - (MODEL7) the fact `vocabulary` is at most the rows of every table that the layers look token
@@ -164,26 +173,40 @@ def Dyna_ModelOp : Dyna_Op<"model", [Symbol, IsolatedFromAbove, SingleBlock, Dyn
   let hasRegionVerifier = 1;
 }
 
-def Dyna_CallOp : Dyna_Op<"call", [HasParent<"ModelOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Dyna_CallOp : Dyna_Op<"call", [HasParent<"ModelOp">, DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+      DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "Runs a layer with given parameters.";
   let description = [{
     Constraints:
     - (CALL1) `callee` names a whole `dyna.layer`, not one that the distribute phase made.
     - (CALL2) the call has as many parameters as the layer, and each names a `dyna.parameter`.
     - (CALL3) the types of parameters, operands and results are those of the layer.
+    - (CALL4) `weight` is finite and not negative, and is 1 unless the layer gives a loss.
+
+    `weight` is that of the call's loss among the losses of the model.
 
     Example:
 
     ```mlir
     %1 = dyna.call "h.0" @block[@h.0.norm, @h.0.weight](%0) : (tensor<?x96xf32>) -> tensor<?x96xf32>
+    %2, %early = dyna.call "h.0.exit" @exit[@h.0.exit.norm, @wte](%1, %targets) weight 0.3
+        : (tensor<?x96xf32>, tensor<?xi32>) -> (tensor<?x96xf32>, tensor<1xf64>)
     ```
   }];
   let arguments = (ins StrAttr:$layer_name, FlatSymbolRefAttr:$callee,
                        TypedArrayAttrBase<FlatSymbolRefAttr, "parameters">:$parameters,
-                       Variadic<AnyType>:$inputs);
-  let results = (outs AnyType:$result);
-  let assemblyFormat = "$layer_name $callee `` custom<SymbolList>($parameters) `(` $inputs `)` attr-dict "
-                       "`:` functional-type($inputs, $result)";
+                       Variadic<AnyType>:$inputs,
+                       DefaultValuedAttr<F64Attr, "1.0">:$weight);
+  let results = (outs AnyType:$result, Optional<AnyType>:$exit_loss);
+  let assemblyFormat = "$layer_name $callee `` custom<SymbolList>($parameters) `(` $inputs `)` "
+                       "(`weight` $weight^)? attr-dict `:` functional-type($inputs, results)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Returns the loss, whichever result it is; null if there is none.
+    ::mlir::Value getLoss();
+    /// Returns the activation for the next call; null if there is none.
+    ::mlir::Value getActivation();
+  }];
 }
 
 def Dyna_ReturnOp : Dyna_Op<"return", [Pure, ReturnLike, Terminator, Dyna_AnyStride,

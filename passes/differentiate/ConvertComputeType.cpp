@@ -97,5 +97,6 @@ void ConvertComputeType::runOnOperation() {
     convertLayer(layer);
   for (ModelOp model : module.getOps<ModelOp>())
     for (CallOp call : model.getBody().getOps<CallOp>())
-      call.getResult().setType(convertResult(call.getResult().getType()));
+      for (Value result : call.getResults())
+        result.setType(convertResult(result.getType()));
 }

@@ -32,10 +32,6 @@ Location mlir::dyna::prefixName(StringRef prefix, Location location) {
   return NameLoc::get(name, named.getChildLoc());
 }
 
-bool mlir::dyna::endsInLoss(LayerOp layer) {
-  return isLoss(layer.getResultTypes().front());
-}
-
 void mlir::dyna::simplifyLayer(LayerOp layer) {
   IRRewriter rewriter(layer.getContext());
   DominanceInfo dominance(layer);
@@ -58,8 +54,8 @@ static LogicalResult checkLosses(LayerOp layer) {
                               "it is used by '")
              << user->getName() << "'";
   }
-  Operation *last = terminator->getOperand(0).getDefiningOp();
-  if (endsInLoss(layer) && !isa_and_nonnull<LinearCrossEntropyOp>(last))
+  Operation *last = terminator->getOperands().back().getDefiningOp();
+  if (layer.givesLoss() && !isa_and_nonnull<LinearCrossEntropyOp>(last))
     return terminator->emitOpError("expects the loss to be the result of "
                                    "'dyna.linear_cross_entropy'");
   return success();
@@ -78,7 +74,8 @@ static LogicalResult checkNoRegions(LayerOp layer) {
 LogicalResult JointLayer::classifyArguments(LayerOp layer) {
   numParameters = layer.getNumParameters();
   numLayerArguments = layer.getArgumentTypes().size();
-  hasLoss = mlir::dyna::endsInLoss(layer);
+  hasLoss = layer.givesLoss();
+  hasActivation = layer.givesActivation();
   for (BlockArgument input : clone->getInputArguments()) {
     if (isa<SegmentsType>(input.getType())) {
       if (segments)
@@ -133,7 +130,7 @@ static LogicalResult buildGradients(ArrayRef<Operation *> forwardOps,
 LogicalResult JointLayer::differentiate(Type gradientElement) {
   Block &block = getBlock();
   Operation *terminator = block.getTerminator();
-  Value output = terminator->getOperand(0);
+  SmallVector<Value> outputs = llvm::to_vector(terminator->getOperands());
   SmallVector<Operation *> forwardOps;
   for (Operation &op : block.without_terminator())
     forwardOps.push_back(&op);
@@ -142,11 +139,11 @@ LogicalResult JointLayer::differentiate(Type gradientElement) {
     block.addArgument(
         getGradientTensorType(block.getArgument(i).getType(), gradientElement),
         prefixName("d_", block.getArgument(i).getLoc()));
-  if (!hasLoss)
+  if (hasActivation)
     block.addArgument(
-        output.getType(),
+        outputs.front().getType(),
         NameLoc::get(StringAttr::get(clone->getContext(), "d_output"),
-                     output.getLoc()));
+                     outputs.front().getLoc()));
 
   BackwardBuilder gradients(OpBuilder(terminator), getParameters(),
                             getAccumulators(), frozen);
@@ -155,20 +152,21 @@ LogicalResult JointLayer::differentiate(Type gradientElement) {
   propagateWanted(forwardOps, gradients);
   SmallVector<Value> forwardAccumulators = gradients.getAccumulators();
   if (hasLoss) {
-    // The loss is the last live op (`checkLosses`). Forward accumulates the
-    // gradients that it adds to; the other ops follow in backward.
-    Operation *loss = output.getDefiningOp();
+    // Only the layer's result uses the loss (`checkLosses`). Forward accumulates
+    // the gradients that it adds to; the other ops follow in backward.
+    Operation *loss = outputs.back().getDefiningOp();
     if (failed(buildGradients(loss, gradients)))
       return failure();
     forwardAccumulators = gradients.getAccumulators();
     llvm::erase(forwardOps, loss);
-  } else {
-    gradients.add(output, getOutputGradient());
   }
+  if (hasActivation)
+    gradients.add(outputs.front(), getOutputGradient());
   if (failed(buildGradients(forwardOps, gradients)))
     return failure();
 
-  SmallVector<Value> results = {gradients.inForward(output)};
+  SmallVector<Value> results = llvm::map_to_vector(
+      outputs, [&](Value output) { return gradients.inForward(output); });
   llvm::append_range(results, forwardAccumulators);
   llvm::append_range(results, gradients.getAccumulators());
   if (hasInputGradient) {
@@ -184,9 +182,6 @@ LogicalResult JointLayer::differentiate(Type gradientElement) {
 
 FailureOr<JointLayer> JointLayer::create(LayerOp layer, ArrayRef<bool> frozen,
                                          Type gradientElement) {
-  if (layer.getResultTypes().size() != 1)
-    return layer.emitOpError("expects one result, but has ")
-           << layer.getResultTypes().size();
   if (failed(checkLosses(layer)) || failed(checkNoRegions(layer)))
     return failure();
   JointLayer joint;

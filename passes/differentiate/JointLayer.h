@@ -13,7 +13,9 @@
 //   (%w, %x, %s, %g_w, %dy) { forward ops; gradient ops;
 //                             return %y, %g_w (forward), %g_w' , %dx }
 //
-// The loss needs no %dy: its gradient is made by forward (`replaceInForward`).
+// A loss needs no %dy: its gradient is made by forward (`replaceInForward`). An exit
+// returns %y and a loss. Then forward makes the gradient of the loss, and backward adds
+// what follows from it to the gradient of the layer's input.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,30 +55,32 @@ public:
   }
   /// Returns true if nothing adds to this accumulator.
   bool isFrozen(size_t parameter) const { return frozen[parameter]; }
-  /// Returns the gradient of the output; null if the layer's result is the
-  /// loss.
+  /// Null if the layer gives a loss alone.
   Value getOutputGradient() {
-    return hasLoss ? Value() : Value(getBlock().getArguments().back());
+    return hasActivation ? Value(getBlock().getArguments().back()) : Value();
   }
 
   // Results.
-  bool endsInLoss() { return hasLoss; }
-  Value getOutput() { return returned(0); }
-  /// Returns the accumulators after forward; they are the arguments if forward
-  /// does not change them.
+  bool givesLoss() const { return hasLoss; }
+  /// The activation, then the loss; a layer may have one of them alone.
+  SmallVector<Value> getOutputs() { return returned(0, numOutputs()); }
+  /// The accumulators as forward leaves them: arguments, if it does not touch
+  /// them.
   SmallVector<Value> getForwardAccumulators() {
-    return returned(1, numParameters);
+    return returned(numOutputs(), numParameters);
   }
   /// Returns the accumulators after backward.
   SmallVector<Value> getFinalAccumulators() {
-    return returned(1 + numParameters, numParameters);
+    return returned(numOutputs() + numParameters, numParameters);
   }
   /// Returns the gradient of the primary input; null if that is no activation.
   Value getInputGradient() {
-    return hasInputGradient ? returned(1 + 2 * numParameters) : Value();
+    return hasInputGradient ? returned(numOutputs() + 2 * numParameters)
+                            : Value();
   }
 
 private:
+  unsigned numOutputs() const { return hasActivation + hasLoss; }
   Value returned(unsigned index) {
     return getBlock().getTerminator()->getOperand(index);
   }
@@ -93,12 +97,9 @@ private:
   unsigned numLayerArguments = 0;
   SmallVector<Value> inputs;
   Value segments;
-  bool hasLoss = false;
+  bool hasActivation = false, hasLoss = false;
   bool hasInputGradient = false;
 };
-
-/// Returns true if a layer's result is the loss, not an activation.
-bool endsInLoss(LayerOp layer);
 
 /// Removes duplicate and unused computation of a layer. Its results are the
 /// operands of the terminator.

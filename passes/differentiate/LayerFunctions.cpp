@@ -119,7 +119,7 @@ LogicalResult TrainingFunctions::buildForward() {
   cut.takeArray(joint.getInputs(), Memory::Input);
   takeSegments(cut);
 
-  cut.give(joint.getOutput(), Memory::Output);
+  cut.giveArray(joint.getOutputs(), Memory::Output);
   for (auto [index, accumulator] : accumulators)
     if (accumulated[index] != accumulator)
       cut.give(accumulated[index], Memory::Gradient, index);
@@ -179,9 +179,10 @@ LogicalResult mlir::dyna::buildTrainingFunctions(OpBuilder &builder,
   TrainingFunctions functions(builder, layer, joint, saved);
   if (failed(functions.buildForward()))
     return failure();
-  // Plans keep all values of the loss, because its backward follows at once.
-  if (!joint.endsInLoss() && (failed(functions.buildRecomputeSelective()) ||
-                              failed(functions.buildRecomputeFull())))
+  // Forward of a loss also adds to gradients, so nothing of it can run again. The
+  // plan keeps everything.
+  if (!joint.givesLoss() && (failed(functions.buildRecomputeSelective()) ||
+                             failed(functions.buildRecomputeFull())))
     return failure();
   return success(succeeded(functions.buildBackward()) &&
                  succeeded(functions.buildBackwardInput()) &&

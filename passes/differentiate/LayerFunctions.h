@@ -14,7 +14,7 @@ namespace mlir::dyna {
 /// into the module.
 LogicalResult buildEvaluateFunction(OpBuilder &builder, LayerOp layer);
 
-/// Builds forward, the recomputations (unless the layer ends in the loss),
+/// Builds forward, the recomputations (unless the layer gives a loss),
 /// backward, and its halves backward_input and backward_weight.
 LogicalResult buildTrainingFunctions(OpBuilder &builder, LayerOp layer,
                                      JointLayer &joint,

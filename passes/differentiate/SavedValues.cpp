@@ -60,7 +60,7 @@ private:
 void SavedValuesChooser::splitForwardBackward() {
   SmallVector<Value> forwardRoots = joint.getForwardAccumulators();
   forwardAccumulators.insert_range(forwardRoots);
-  forwardRoots.push_back(joint.getOutput());
+  llvm::append_range(forwardRoots, joint.getOutputs());
   forward = computeSlice(joint.getBlock(), forwardRoots,
                          [](Value value) { return isa<BlockArgument>(value); });
 

@@ -61,7 +61,7 @@ private:
   Type getEntryType(Role role, Memory memory, int64_t index) const;
   Type getMasterType(int64_t index) const;
   Type getInputEntryType(Role role, int64_t index) const;
-  Type getOutputEntryType(Role role) const;
+  Type getOutputEntryType(Role role, int64_t index) const;
   SmallVector<Type> getInputTypes() const;
 
   LayerOp layer;
@@ -102,7 +102,7 @@ static bool isRecomputation(Role role) {
 LogicalResult LayerVerifier::verifyRoles() {
   for (unsigned i = 0; i <= getMaxEnumValForRole(); ++i) {
     auto role = static_cast<Role>(i);
-    bool expected = isRecomputation(role) ? !endsInLoss(layer)
+    bool expected = isRecomputation(role) ? !LayerOp(layer).givesLoss()
                     : role == Role::Cast  ? needsCast(layer, frozen)
                                           : true;
     unsigned count = llvm::count_if(functions, [&](FunctionOp function) {
@@ -194,26 +194,33 @@ Type LayerVerifier::getInputEntryType(Role role, int64_t index) const {
     return getMasterType(index);
   case Role::Backward:
   case Role::BackwardInput:
-    return index == 0 && !endsInLoss(layer) ? LayerOp(layer).getResultTypes()[0]
-                                            : Type();
+    return index == 0 && LayerOp(layer).givesActivation()
+               ? LayerOp(layer).getResultTypes()[0]
+               : Type();
   default:
     SmallVector<Type> inputs = getInputTypes();
     return index < static_cast<int64_t>(inputs.size()) ? inputs[index] : Type();
   }
 }
 
-/// Returns the type of the one entry of `out`; null if the role has none.
-Type LayerVerifier::getOutputEntryType(Role role) const {
+/// The type of an entry of `out`; null if there is no such entry.
+Type LayerVerifier::getOutputEntryType(Role role, int64_t index) const {
+  ArrayRef<Type> results = LayerOp(layer).getResultTypes();
   switch (role) {
   case Role::GradNorm:
-    return RankedTensorType::get({1}, Float64Type::get(layer->getContext()));
+    return index == 0 ? RankedTensorType::get(
+                            {1}, Float64Type::get(layer->getContext()))
+                      : Type();
   case Role::Backward:
   case Role::BackwardInput: {
+    if (index != 0)
+      return Type();
     auto input = cast<RankedTensorType>(getInputTypes().front());
     return isa<FloatType>(input.getElementType()) ? Type(input) : Type();
   }
   default:
-    return LayerOp(layer).getResultTypes()[0];
+    return index < static_cast<int64_t>(results.size()) ? results[index]
+                                                        : Type();
   }
 }
 
@@ -233,7 +240,7 @@ Type LayerVerifier::getEntryType(Role role, Memory memory,
   case Memory::Input:
     return getInputEntryType(role, index);
   case Memory::Output:
-    return index == 0 ? getOutputEntryType(role) : Type();
+    return getOutputEntryType(role, index);
   case Memory::SavedInput:
     return getInputTypes().front();
   case Memory::Segments:

@@ -39,6 +39,7 @@ public:
              << models.size();
     ModelOp model = models.front();
     addFacts(model);
+    addLossWeights(model);
     addParameters();
     addGradients();
     for (CallOp call : model.getBody().getOps<CallOp>())
@@ -62,6 +63,7 @@ public:
 
 private:
   void addFacts(ModelOp model);
+  void addLossWeights(ModelOp model);
   void addParameters();
   void addGradients();
   LogicalResult addLayer(CallOp call);
@@ -151,6 +153,17 @@ void ManifestBuilder::addFacts(ModelOp model) {
     out->set_config_defaults(defaults.str());
 }
 
+/// Nothing is said where each weight is 1.
+void ManifestBuilder::addLossWeights(ModelOp model) {
+  SmallVector<double> weights;
+  for (CallOp call : model.getBody().getOps<CallOp>())
+    if (call.getLoss())
+      weights.push_back(call.getWeight().convertToDouble());
+  if (llvm::any_of(weights, [](double weight) { return weight != 1; }))
+    manifest.mutable_facts()->mutable_loss_weights()->Add(weights.begin(),
+                                                          weights.end());
+}
+
 static void setStored(plan::Stored *out, StoredAttr stored) {
   out->set_name(stored.getName().str());
   out->set_part(static_cast<int32_t>(stored.getPart()));
@@ -201,7 +214,8 @@ LogicalResult ManifestBuilder::addLayer(CallOp call) {
   for (Value input : call.getInputs())
     if (auto producer = layerIndex.find(input); producer != layerIndex.end())
       out->add_producers(producer->second);
-  layerIndex[call.getResult()] = index;
+  if (Value activation = call.getActivation())
+    layerIndex[activation] = index;
   out->set_name(call.getLayerName().str());
   out->set_kind(*kind);
   for (auto parameter : call.getParameters().getAsRange<FlatSymbolRefAttr>()) {

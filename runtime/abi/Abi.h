@@ -244,7 +244,9 @@ typedef struct dyna_context {
   // per call
   int64_t step;
   int64_t layer;
-  double inverse_targets; ///< 1 / target tokens of the whole mini-batch
+  /// 1 / target tokens of the whole mini-batch. In forward of a layer with a loss,
+  /// times the weight of the loss.
+  double inverse_targets;
   dyna_optimizer optimizer;
   /// Work of all matrix products so far; every kernel adds its own. A product
   /// adds 2 m n k. Attention adds 2 head_dim per product, head and visible pair
@@ -267,15 +269,16 @@ typedef struct dyna_context {
 ///     grad_norm            -        read       -                  [1] f64 (+=)
 ///     cast                 written  -          master of each      -
 ///
-/// "compute": parameters in the compute type. "-": may be null. *: only the
-/// head, whose fused loss makes its weight gradient in forward. Gradients are
-/// f32 (f64 under f64).
+/// "compute": parameters in the compute type. "-": may be null. *: only layers
+/// with a loss, whose fused loss makes its weight gradient in forward. Gradients
+/// are f32 (f64 under f64).
 ///
 /// The input at index 0 is the activation or the token ids (int32). Forward,
 /// recompute and backward find it in `saved->input` (for forward the same
-/// address). The head also has the target ids (int32). `d inputs` and `d
-/// outputs` hold gradients of activations only. The head's output is one f64:
-/// the sum of its token losses (written). Under f32 and f64 the parameters
+/// address). Layers with a loss also have the target ids (int32). `d inputs` and
+/// `d outputs` hold gradients of activations only. A loss is one f64: the sum of
+/// token losses (written). It is the head's output, and behind the activation the
+/// second one of an exit. Under f32 and f64 the parameters
 /// *are* the masters, and `params` of `update` and `cast` may be null.
 ///
 /// `update`, `grad_norm` and `cast` work on the `rows` of each tensor, 0 up to

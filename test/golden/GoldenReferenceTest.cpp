@@ -188,7 +188,7 @@ TEST_P(GoldenTest, EvaluatorComputesTheLossesOfPyTorch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenTest,
-                         testing::Values("gpt2", "llama", "lora"),
+                         testing::Values("gpt2", "llama", "lora", "exits"),
                          [](const auto &info) {
                            return std::string(info.param);
                          });

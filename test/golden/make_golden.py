@@ -403,12 +403,20 @@ def module_text(model):
     symbols = lambda names: "[" + ", ".join("@" + name for name in names) + "]"
     more, more_type = (", %s", ", !dyna.segments") if model.embed_takes_segments else ("", "")
     lines.append(f'  %0 = dyna.call "embed" @embed{symbols(model.embed)}(%ids{more}) : (tensor<?xi32>{more_type}) -> {a}')
+    x, losses = "%0", []
     for i in range(model.layers):
-        names = [name for name in parameters if name.startswith(f"{model.block}{i}.")]
-        lines.append(f'  %{i + 1} = dyna.call "{model.block}{i}" @block{symbols(names)}(%{i}, %s) : ({a}, !dyna.segments) -> {a}')
-    n = model.layers
-    lines.append(f'  %{n + 1} = dyna.call "head" @head{symbols(model.head)}(%{n}, %targets) : ({a}, tensor<?xi32>) -> tensor<1xf64>')
-    lines += [f"  dyna.return %{n + 1} : tensor<1xf64>", "}", ""]
+        names = [name for name in parameters if name.startswith(f"{model.block}{i}.") and ".exit." not in name]
+        lines.append(f'  %{i + 1} = dyna.call "{model.block}{i}" @block{symbols(names)}({x}, %s) : ({a}, !dyna.segments) -> {a}')
+        x = f"%{i + 1}"
+        if i in getattr(model, "exits", {}):
+            kind, names, weight = model.exits[i]
+            lines.append(f'  %x{i}, %early{i} = dyna.call "{model.block}{i}.exit" @{kind}{symbols(names)}({x}, %targets) '
+                         f"weight {weight!r} : ({a}, tensor<?xi32>) -> ({a}, tensor<1xf64>)")
+            x = f"%x{i}"
+            losses.append(f"%early{i}")
+    losses.append("%loss")
+    lines.append(f'  %loss = dyna.call "head" @head{symbols(model.head)}({x}, %targets) : ({a}, tensor<?xi32>) -> tensor<1xf64>')
+    lines += [f"  dyna.return {', '.join(losses)} : {', '.join(['tensor<1xf64>'] * len(losses))}", "}", ""]
     return "\n".join(lines)
 
 
@@ -421,6 +429,13 @@ def learning_rate(step):
         return o["lr"] * (step + 1) / o["warmup"]
     done = min(1.0, (step - o["warmup"]) / max(1, STEPS - o["warmup"]))
     return o["min_lr"] + (o["lr"] - o["min_lr"]) * 0.5 * (1 + math.cos(math.pi * done))
+
+
+def loss_sum(model, p, ids, targets):
+    """The sum of token losses. A model with several heads gives logits with weights."""
+    heads = model.logits(p, ids)
+    return sum(weight * F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORE, reduction="sum")
+               for weight, logits in (heads if isinstance(heads, list) else [(1.0, heads)]))
 
 
 def train(model, text):
@@ -438,8 +453,7 @@ def train(model, text):
         ids, targets = pad(batch)
         count = int((targets != IGNORE).sum())
         optimizer.zero_grad()
-        logits = model.logits(p, ids)
-        loss = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=IGNORE, reduction="sum") / count
+        loss = loss_sum(model, p, ids, targets) / count
         loss.backward()
         norms = {name: float(tensor.grad.norm()) for name, tensor in p.items()}
         total = math.sqrt(sum(norm**2 for norm in norms.values()))

@@ -150,7 +150,8 @@ void LocalPrograms::compareAll(const LayerRun &logicalRun,
       if (memory == Memory::Gradient)
         return run.accumulators.at(place.getIndex());
       if (memory == Memory::Output)
-        return (isBackward ? run.inputGradients : run.outputs).at(0);
+        return (isBackward ? run.inputGradients : run.outputs)
+            .at(place.getIndex());
       return std::get<Tensor>(run.tiers.at(memory).at(number));
     };
     std::vector<Tensor> parts;
@@ -191,10 +192,8 @@ void LocalPrograms::checkLayer(ModuleOp module, LayerOp local,
   std::vector<LayerRun> evaluatedRuns = runs;
   checkRole(Role::Evaluate, evaluated, evaluatedRuns);
   checkRole(Role::Forward, start, runs);
-  bool endsInLoss =
-      cast<RankedTensorType>(logical.getResultTypes()[0]).getRank() == 1;
   for (Role role : {Role::RecomputeSelective, Role::RecomputeFull}) {
-    if (endsInLoss)
+    if (logical.givesLoss())
       continue;
     LayerRun again = start;
     std::vector<LayerRun> againRuns = runs;

@@ -368,14 +368,20 @@ reference::evaluateFunction(FunctionOp function, const std::vector<Datum> &args,
                       context);
 }
 
+FailureOr<std::vector<Datum>>
+reference::evaluateResults(LayerOp layer, const std::vector<Datum> &args,
+                           const Context &context, Environment *environment) {
+  Environment own;
+  return evaluateBody(layer, layer.getBody().front(), args,
+                      environment ? *environment : own, context);
+}
+
 FailureOr<Datum> reference::evaluateLayer(LayerOp layer,
                                           const std::vector<Datum> &args,
                                           const Context &context,
                                           Environment *environment) {
-  Environment own;
   FailureOr<std::vector<Datum>> results =
-      evaluateBody(layer, layer.getBody().front(), args,
-                   environment ? *environment : own, context);
+      evaluateResults(layer, args, context, environment);
   if (failed(results))
     return failure();
   return results->front();

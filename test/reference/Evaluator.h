@@ -45,17 +45,21 @@ FailureOr<Datum> evaluateLayer(LayerOp layer, const std::vector<Datum> &args,
                                const Context &context,
                                Environment *environment = nullptr);
 
+/// All results of a layer: of an exit, its activation and its loss.
+FailureOr<std::vector<Datum>>
+evaluateResults(LayerOp layer, const std::vector<Datum> &args,
+                const Context &context, Environment *environment = nullptr);
+
 struct LayerGradients {
   Datum result;
   std::vector<Tensor> parameters;
   Tensor input; ///< of the first input; empty for token ids
 };
-/// Reverse mode over one layer; `dResult` is the gradient of the result (shape
+/// Reverse mode over one layer; `dResults` are the gradients of its results (shape
 /// [1] for a loss).
-FailureOr<LayerGradients> differentiateLayer(LayerOp layer,
-                                             const std::vector<Datum> &args,
-                                             const Tensor &dResult,
-                                             const Context &context);
+FailureOr<LayerGradients>
+differentiateLayer(LayerOp layer, const std::vector<Datum> &args,
+                   const std::vector<Tensor> &dResults, const Context &context);
 
 /// One micro-batch.
 struct Batch {
@@ -68,12 +72,15 @@ struct Batch {
   int64_t stored = 0;
 };
 
-/// The sum of token losses. The context's `layer` is set call by call.
+/// The sum of token losses, of several calls each times its weight. The context's
+/// `layer` is set call by call.
 FailureOr<double> evaluateModel(ModelOp model, const NamedTensors &parameters,
                                 const Batch &batch, Context context);
 
 struct ModelGradients {
-  double loss = 0.0;
+  double loss = 0.0; ///< as `evaluateModel` returns it
+  /// The sum of token losses of every call that gives one, without its weight.
+  std::vector<double> losses;
   /// Of the loss times `inverseTargets`, by parameter.
   NamedTensors parameters;
   /// The result of every call, in order (the loss as shape [1]).

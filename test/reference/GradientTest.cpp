@@ -91,19 +91,17 @@ static std::vector<Datum> layerArguments(LayerOp layer, const LayerRun &run) {
   return args;
 }
 
-static bool endsInLoss(LayerOp layer) {
-  return cast<RankedTensorType>(layer.getResultTypes().front()).getRank() == 1;
-}
-
 /// The scalar whose gradient backward computes: the loss divided by the target
-/// count, or the product of the output with its given gradient.
+/// count, plus the product of the activation with its given gradient.
 static double objective(LayerOp layer, const std::vector<Datum> &args,
                         const LayerRun &run, const Context &context) {
-  FailureOr<Datum> datum = evaluateLayer(layer, args, context);
-  const Tensor &result = std::get<Tensor>(*datum);
-  if (endsInLoss(layer))
-    return result[0] * context.inverseTargets;
+  FailureOr<std::vector<Datum>> data = evaluateResults(layer, args, context);
   double sum = 0.0;
+  if (layer.givesLoss())
+    sum = std::get<Tensor>(data->back())[0] * context.inverseTargets;
+  if (!layer.givesActivation())
+    return sum;
+  const Tensor &result = std::get<Tensor>(data->front());
   for (size_t i = 0; i < result.values.size(); ++i)
     sum += result.values[i] * run.outputGradients[0].values[i];
   return sum;
@@ -141,10 +139,13 @@ void DifferentiateTest::checkDifferences(LayerOp layer, const LayerRun &start,
 void DifferentiateTest::checkOwnReverseMode(LayerOp layer,
                                             const LayerRun &start,
                                             const LayerRun &after) {
-  Tensor dResult = endsInLoss(layer) ? Tensor({1}, evaluation.inverseTargets)
-                                     : start.outputGradients[0];
+  std::vector<Tensor> dResults;
+  if (layer.givesActivation())
+    dResults.push_back(start.outputGradients[0]);
+  if (layer.givesLoss())
+    dResults.push_back(Tensor({1}, evaluation.inverseTargets));
   FailureOr<LayerGradients> wanted = differentiateLayer(
-      layer, layerArguments(layer, start), dResult, evaluation);
+      layer, layerArguments(layer, start), dResults, evaluation);
   ASSERT_TRUE(succeeded(wanted));
   for (size_t i = 0; i < start.parameters.size(); ++i)
     EXPECT_LE(distance(after.accumulators[i],
@@ -174,18 +175,22 @@ void DifferentiateTest::checkRun(ModuleOp module, LayerOp layer,
   const LayerRun start = makeRandomRun(layer, segments, 100);
   LayerRun whole = start;
   ASSERT_TRUE(succeeded(run(module, layer, Role::Forward, whole)));
-  FailureOr<Datum> output =
-      evaluateLayer(layer, layerArguments(layer, start), evaluation);
-  EXPECT_EQ(distance(whole.outputs[0], std::get<Tensor>(*output)), 0.0);
+  auto expectResults = [&](const LayerRun &run, const Context &with) {
+    FailureOr<std::vector<Datum>> wanted =
+        evaluateResults(layer, layerArguments(layer, start), with);
+    ASSERT_EQ(run.outputs.size(), wanted->size());
+    for (size_t i = 0; i < wanted->size(); ++i)
+      EXPECT_EQ(distance(run.outputs[i], std::get<Tensor>((*wanted)[i])), 0.0);
+  };
+  expectResults(whole, evaluation);
 
   Context noDropout = evaluation;
   noDropout.dropout = false;
   LayerRun evaluated = start;
   ASSERT_TRUE(succeeded(run(module, layer, Role::Evaluate, evaluated)));
-  output = evaluateLayer(layer, layerArguments(layer, start), noDropout);
-  EXPECT_EQ(distance(evaluated.outputs[0], std::get<Tensor>(*output)), 0.0);
+  expectResults(evaluated, noDropout);
 
-  if (!endsInLoss(layer)) {
+  if (!layer.givesLoss()) {
     LayerRun selective = whole, full = whole;
     selective.tiers[Memory::Elementwise].clear();
     ASSERT_TRUE(

@@ -164,7 +164,8 @@ static LogicalResult reverseOneOf(Operation *op, const Tensor &dy, Tape &tape) {
 
 FailureOr<LayerGradients>
 reference::differentiateLayer(LayerOp layer, const std::vector<Datum> &args,
-                              const Tensor &dResult, const Context &context) {
+                              const std::vector<Tensor> &dResults,
+                              const Context &context) {
   Environment values;
   FailureOr<Datum> result = evaluateLayer(layer, args, context, &values);
   if (failed(result))
@@ -172,7 +173,9 @@ reference::differentiateLayer(LayerOp layer, const std::vector<Datum> &args,
 
   Tape tape(values, context);
   Block &body = layer.getBody().front();
-  tape.add(body.getTerminator()->getOperand(0), dResult);
+  for (auto [value, dResult] :
+       llvm::zip_equal(body.getTerminator()->getOperands(), dResults))
+    tape.add(value, dResult);
   for (Operation &op : llvm::reverse(body.without_terminator())) {
     if (!tape.hasGradient(op.getResult(0)))
       continue;
@@ -219,6 +222,26 @@ prepareCall(CallOp call, const NamedTensors &parameters,
   return std::make_pair(layer, std::move(args));
 }
 
+/// Puts the results of a call into `values`. Returns its loss without its weight, if
+/// it gives one.
+static FailureOr<std::optional<double>> runCall(CallOp call, LayerOp layer,
+                                                const std::vector<Datum> &args,
+                                                const Context &context,
+                                                Environment &values) {
+  FailureOr<std::vector<Datum>> results = evaluateResults(layer, args, context);
+  if (failed(results))
+    return failure();
+  for (auto [value, result] : llvm::zip_equal(call.getResults(), *results))
+    values[value] = std::move(result);
+  if (Value loss = call.getLoss())
+    return std::optional(std::get<Tensor>(values[loss])[0]);
+  return std::optional<double>();
+}
+
+static double weightOf(CallOp call) {
+  return call.getWeight().convertToDouble();
+}
+
 static Environment modelArguments(ModelOp model, const Batch &batch) {
   Block &body = model.getBody().front();
   Environment values;
@@ -239,14 +262,12 @@ FailureOr<double> reference::evaluateModel(ModelOp model,
     auto prepared = prepareCall(call, parameters, values);
     if (failed(prepared))
       return failure();
-    FailureOr<Datum> result =
-        evaluateLayer(prepared->first, prepared->second, context);
-    if (failed(result))
+    FailureOr<std::optional<double>> own =
+        runCall(call, prepared->first, prepared->second, context, values);
+    if (failed(own))
       return failure();
-    loss = std::get<Tensor>(*result).values.empty()
-               ? 0.0
-               : std::get<Tensor>(*result)[0];
-    values[call.getResult()] = std::move(*result);
+    if (*own)
+      loss += weightOf(call) * **own;
     ++context.layer;
   }
   return loss;
@@ -267,23 +288,30 @@ reference::differentiateModel(ModelOp model, const NamedTensors &parameters,
     auto prepared = prepareCall(call, parameters, values);
     if (failed(prepared))
       return failure();
-    FailureOr<Datum> result =
-        evaluateLayer(prepared->first, prepared->second, context);
-    if (failed(result))
+    FailureOr<std::optional<double>> own =
+        runCall(call, prepared->first, prepared->second, context, values);
+    if (failed(own))
       return failure();
-    gradients.activations.push_back(std::get<Tensor>(*result));
-    values[call.getResult()] = std::move(*result);
+    if (*own) {
+      gradients.losses.push_back(**own);
+      gradients.loss += weightOf(call) * **own;
+    }
+    gradients.activations.push_back(std::get<Tensor>(values[call.getResult()]));
     calls.push_back(call);
     ++context.layer;
   }
-  gradients.loss = gradients.activations.back()[0];
 
-  Tensor dResult({1}, context.inverseTargets);
+  Tensor dResult;
   for (CallOp call : llvm::reverse(calls)) {
     --context.layer;
     auto prepared = prepareCall(call, parameters, values);
-    FailureOr<LayerGradients> layer =
-        differentiateLayer(prepared->first, prepared->second, dResult, context);
+    std::vector<Tensor> dResults;
+    if (call.getActivation())
+      dResults.push_back(dResult);
+    if (call.getLoss())
+      dResults.push_back(Tensor({1}, weightOf(call) * context.inverseTargets));
+    FailureOr<LayerGradients> layer = differentiateLayer(
+        prepared->first, prepared->second, dResults, context);
     if (failed(layer))
       return failure();
     for (auto [symbol, gradient] :

@@ -461,9 +461,10 @@ ModelOp ModelWriter::write() {
   auto call = [&](Twine name, LayerWriter &layer, ValueRange inputs,
                   Type result) -> Value {
     std::string text = name.str();
-    return CallOp::create(calls, location, result, text,
+    return CallOp::create(calls, location, result, /*exit_loss=*/Type(), text,
                           layer.layer.getSymName(),
-                          declareParameters(text, layer), inputs);
+                          declareParameters(text, layer), inputs)
+        .getResult();
   };
   Value x = call("embed", embed, {tokens, segmentsValue}, activation);
   bool attends = false;

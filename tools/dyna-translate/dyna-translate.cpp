@@ -32,7 +32,7 @@ static int fail(const llvm::Twine &message) {
 }
 
 using Import = OwningOpRef<ModuleOp> (*)(MLIRContext *, llvm::MemoryBufferRef,
-                                         const mlir::dyna::LoraOptions &);
+                                         const mlir::dyna::ModelParts &);
 
 /// Shows the line of a diagnostic. Of a long line it shows the surroundings: a
 /// configuration is often one line.
@@ -132,7 +132,7 @@ static LogicalResult addPlans(ModuleOp module, llvm::MemoryBufferRef bytes,
 /// Imports the plan alone.
 static OwningOpRef<ModuleOp> importPlan(MLIRContext *context,
                                         llvm::MemoryBufferRef bytes,
-                                        const mlir::dyna::LoraOptions &) {
+                                        const mlir::dyna::ModelParts &) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(FileLineColLoc::get(
       context, bytes.getBufferIdentifier(), /*line=*/0, /*column=*/0));
   SmallVector<exec::PlanOp> plans;
@@ -143,9 +143,9 @@ static OwningOpRef<ModuleOp> importPlan(MLIRContext *context,
 
 namespace {
 
-/// Options that freeze parts of a configuration's model.
-struct FrozenParts {
-  explicit FrozenParts(cl::OptionCategory &category)
+/// Options that add parts to a configuration's model, or freeze some.
+struct PartOptions {
+  explicit PartOptions(cl::OptionCategory &category)
       : lora("lora",
              cl::desc("Linears of a configuration that get low-rank adapters, "
                       "their rank and alpha (8), as in q,v:16; all else is "
@@ -154,40 +154,49 @@ struct FrozenParts {
         freeze("freeze",
                cl::desc("Layers of a configuration that are frozen, as in "
                         "embed+h.0-h.5"),
-               cl::value_desc("layer+first-last"), cl::cat(category)) {}
+               cl::value_desc("layer+first-last"), cl::cat(category)),
+        exits("exits",
+              cl::desc("Blocks of a configuration that get a head behind them, "
+                       "and the weights of its loss, as in h.3:0.3;h.7:0.3; "
+                       "with :own behind the weight, the head has a table of "
+                       "its own"),
+              cl::value_desc("layer:weight[:own];..."), cl::cat(category)) {}
 
   /// Returns false and prints the reason if an option is wrong or not for this
   /// input.
   bool read(bool isConfig);
 
-  cl::opt<std::string> lora, freeze;
-  mlir::dyna::LoraOptions adapters;
+  cl::opt<std::string> lora, freeze, exits;
+  mlir::dyna::ModelParts parts;
 };
 
 } // namespace
 
-bool FrozenParts::read(bool isConfig) {
+bool PartOptions::read(bool isConfig) {
   std::string error;
-  for (const cl::opt<std::string> *option : {&lora, &freeze})
+  for (const cl::opt<std::string> *option : {&lora, &freeze, &exits})
     if (option->getNumOccurrences() > 0 && !isConfig)
       error = "--" + option->ArgStr.str() +
               " goes with a configuration: --from-config, --gpt2 or --llama";
   if (error.empty() && lora.getNumOccurrences() > 0) {
     if (auto parsed = mlir::dyna::parseLora(lora, error))
-      adapters = *parsed;
+      parts.lora = *parsed;
     if (freeze.getNumOccurrences() > 0)
       error = "--lora freezes all layers already: leave --freeze out";
   } else if (error.empty() && freeze.getNumOccurrences() > 0 &&
              freeze.empty()) {
     error = "--freeze expects layers, as in \"embed+h.0-h.5\", but got \"\"";
   }
+  if (error.empty() && exits.getNumOccurrences() > 0)
+    if (auto parsed = mlir::dyna::parseExits(exits, error))
+      parts.exits = *parsed;
   if (!error.empty())
     fail(error);
   return error.empty();
 }
 
 static int translate(Import import, StringRef input, StringRef output,
-                     const FrozenParts &frozen) {
+                     const PartOptions &options) {
   std::string message;
   // A serialised plan is binary, so do not open it as text.
   auto buffer = import == importPlan
@@ -205,10 +214,10 @@ static int translate(Import import, StringRef input, StringRef output,
   ScopedDiagnosticHandler excerpts(&context, [&](Diagnostic &diagnostic) {
     return sayWithExcerpt(diagnostic, text);
   });
-  OwningOpRef<ModuleOp> module = import(&context, text, frozen.adapters);
+  OwningOpRef<ModuleOp> module = import(&context, text, options.parts);
   if (!module ||
-      (!frozen.freeze.empty() &&
-       failed(mlir::dyna::freezeLayers(*module, frozen.freeze))) ||
+      (!options.freeze.empty() &&
+       failed(mlir::dyna::freezeLayers(*module, options.freeze))) ||
       failed(verify(*module)) || failed(mlir::dyna::checkFamilies(*module)))
     return 2;
   return print(*module, output);
@@ -391,7 +400,7 @@ int main(int argc, char **argv) {
   cl::opt<std::string> graph(
       "graph", cl::desc("exec.graph of that module that the plan is for"),
       cl::value_desc("name"), cl::cat(category));
-  FrozenParts frozen(category);
+  PartOptions partOptions(category);
   cl::HideUnrelatedOptions(category);
   if (!mlir::dyna::parseToolOptions(
           argc, argv,
@@ -409,12 +418,12 @@ int main(int argc, char **argv) {
     return fail("--into goes with --plan-to-mlir");
   if (into.empty() && !graph.empty())
     return fail("--graph goes with --into, the module that has the graph");
-  if (!frozen.read(family >= Gpt2 && family <= Config) ||
+  if (!partOptions.read(family >= Gpt2 && family <= Config) ||
       !isOtherFile(output, {input, into}))
     return 2;
   if (!into.empty())
     return importPlanInto(input, into, graph, output);
   if (family == MlirToPlan)
     return exportPlan(input, output);
-  return translate(imports[family], input, output, frozen);
+  return translate(imports[family], input, output, partOptions);
 }

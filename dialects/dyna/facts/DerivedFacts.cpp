@@ -107,7 +107,9 @@ void Deriver::addOp(Operation *op, Tables &tables) {
   } else if (auto head = dyn_cast<LinearCrossEntropyOp>(op)) {
     facts.vocabulary.insert(
         {rowsOf(head.getWeight(), head.getShardAttr()), op});
-    note(tables.heads, head.getWeight());
+    // An exit may have a table of its own, which says nothing of the model's head.
+    if (!op->getParentOfType<LayerOp>().givesActivation())
+      note(tables.heads, head.getWeight());
   } else if (auto lookup = dyn_cast<PositionsOp>(op)) {
     facts.positions.insert({rowsOf(lookup.getTable(), ShardAttr()), op});
   } else if (auto linear = dyn_cast<LinearOp>(op)) {

@@ -220,10 +220,11 @@ LogicalResult LayerDeducer::deduce(LayerOp layer) {
   for (BlockArgument argument : layer.getInputArguments())
     if (isa<RankedTensorType>(argument.getType()))
       deducer.setArgument(argument, borderLayout(argument.getType()));
-  OpOperand &output = block.getTerminator()->getOpOperand(0);
-  if (failed(deducer.run()) ||
-      failed(deducer.bring(output, borderLayout(output.get().getType()))))
+  if (failed(deducer.run()))
     return failure();
+  for (OpOperand &output : block.getTerminator()->getOpOperands())
+    if (failed(deducer.bring(output, borderLayout(output.get().getType()))))
+      return failure();
   writeBorders(layer, block, meshAttr, deducer);
   return success();
 }

@@ -21,9 +21,9 @@ bool canBePruned(const Model &model, int parameter) {
   return isMatrix(model, parameter) && !model.isFrozen(parameter);
 }
 
-/// Returns true if the layer takes tokens or gives the loss.
+/// Returns true if the layer takes tokens or gives a loss.
 bool isAtAnEnd(const Model &model, int layer) {
-  if (model.outputsOf(layer).empty())
+  if (model.outputsOf(layer).empty() || model.lossOf(layer) >= 0)
     return true;
   for (int edge : model.inputsOf(layer))
     if (model.edge(edge).producer < 0)

@@ -58,8 +58,8 @@ Status Executor::lookForStop(Run &run, const Instruction &i) {
   if (!stops || !asksBeforeUpdates(*updatingPlan_))
     return Status::ok();
   isDropping_ = true;
-  // A loss of NaN keeps all ranks from updating (noteLosses).
-  return machine_.spoilResult(run.lossIndex(i.microBatch));
+  // A loss that is no number keeps all ranks from updating (noteLosses).
+  return machine_.spoilResult(run.lossIndex(i.microBatch, 0));
 }
 
 bool Executor::leavesOut(const Instruction &i) const {

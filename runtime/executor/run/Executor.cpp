@@ -115,7 +115,11 @@ Status Executor::initialize(const std::vector<GraphUse> &graphs) {
   DYNA_RETURN_IF_ERROR(checkGraphs(graphs, options_.mayHaveFewer));
   activeRanks_ = graphs.front().graph->ranks();
   modelHash_ = graphs.front().graph->model().hash();
-  layers_ = graphs.front().graph->model().layers();
+  const Model &model = graphs.front().graph->model();
+  layers_ = model.layers();
+  lossWeights_.clear();
+  for (size_t loss = 0; loss < model.lossLayers().size(); ++loss)
+    lossWeights_.push_back(model.lossWeight(static_cast<int>(loss)));
   if (machine_.rank() < activeRanks_)
     seats_ = makeSeats(graphs, /*begin=*/0);
   DYNA_RETURN_IF_ERROR(machine_.start(persistentBytes(), options_.dynamicBytes,
@@ -234,8 +238,7 @@ Status Executor::runPhase(Run &run) {
   context.group_count = static_cast<int32_t>(run.seat.groups().size());
   context.groups = run.seat.groups().data();
   context.step = scalars.step;
-  context.inverse_targets =
-      run.plan.targetTokens > 0 ? 1.0 / run.plan.targetTokens : 0;
+  context.inverse_targets = run.inverseTargets();
   context.optimizer = scalars.optimizer;
   context.optimizer.gradient_scale = machine_.gradientScale();
   const double waited = options_.timesCoreWaits ? coreWaitSeconds() : 0;
@@ -288,10 +291,9 @@ Status Executor::endStep(const Status &status, const Traffic &before,
 
 /// Adds the result of a phase to that of its step.
 static void addPhase(StepResult &step, const StepResult &phase) {
-  step.microBatchLosses.insert(step.microBatchLosses.end(),
-                               phase.microBatchLosses.begin(),
-                               phase.microBatchLosses.end());
-  step.gradientNorm = phase.gradientNorm; // home is the last phase
+  step.lossParts.insert(step.lossParts.end(), phase.lossParts.begin(),
+                        phase.lossParts.end());
+  step.gradientNorm = phase.gradientNorm; // the last one's, home's
   step.flops += phase.flops;
   step.formulaFlops += phase.formulaFlops;
   step.keptBytes = std::max(step.keptBytes, phase.keptBytes);
@@ -346,16 +348,20 @@ Executor::openPhases(const VerifiedStep &step, int64_t targets) {
   return phases;
 }
 
+int64_t Executor::countLosses(const VerifiedStep &step) const {
+  int64_t microBatches = 0;
+  for (const VerifiedStep::Phase &phase : step.phases())
+    microBatches += phase.plan.microBatchCount();
+  return microBatches * static_cast<int64_t>(lossWeights_.size());
+}
+
 Status Executor::launchWithoutPlace(const VerifiedStep &step,
                                     const StepScalars &scalars) {
   auto launched = std::make_unique<Launched>();
   launched->scalars = scalars;
   launched->before = machine_.traffic();
-  int64_t losses = 0;
-  for (const VerifiedStep::Phase &phase : step.phases())
-    losses += phase.plan.microBatchCount();
-  // Losses are sums over all ranks, to which this rank adds zeros.
-  launched->ofPhases.emplace_back().microBatchLosses.assign(losses, 0);
+  // Other ranks know the losses, and all sum them up together.
+  launched->ofPhases.emplace_back().lossParts.assign(countLosses(step), 0);
   launched_.push_back(std::move(launched));
   return Status::ok();
 }
@@ -379,13 +385,10 @@ Status Executor::launch(const VerifiedStep &verified,
   if (seats_.size() > 1)
     step->switches.emplace(machine_, home, phases);
   int begin = 0;
-  int64_t losses = 0;
-  for (const VerifiedStep::Phase &phase : verified.phases())
-    losses += phase.plan.microBatchCount();
   isDropping_ = false;
   updatingPlan_ = &verified.homePlan();
   auto giveAll = [&]() -> Status {
-    DYNA_RETURN_IF_ERROR(openStep(home, losses, scalars));
+    DYNA_RETURN_IF_ERROR(openStep(home, countLosses(verified), scalars));
     int64_t firstLoss = 0;
     for (int k = 0; k < verified.phaseCount(); ++k) {
       Run &run = step->runs.emplace_back(
@@ -398,7 +401,7 @@ Status Executor::launch(const VerifiedStep &verified,
       run.body = headOf(run.program, k);
       begin += run.program.count();
       run.firstLoss = firstLoss;
-      firstLoss += run.plan.microBatchCount();
+      firstLoss += run.lossCount();
       DYNA_RETURN_IF_ERROR(runPhase(run));
     }
     step->result.isDropped = isDropping_;
@@ -502,10 +505,10 @@ Status Executor::readStep(std::deque<Run> &runs) {
     return inStep(runs.front().scalars, read.status());
   const RankMachine::Results &results = *read;
   for (Run &run : runs) {
-    const auto first = results.numbers.begin() + run.lossIndex(0);
-    std::vector<double> &losses = run.result.microBatchLosses;
-    losses.assign(first, first + run.plan.microBatchCount());
-    // All ranks of a tensor-parallel group compute the same losses; one counts.
+    const auto first = results.numbers.begin() + run.lossIndex(0, 0);
+    std::vector<double> &losses = run.result.lossParts;
+    losses.assign(first, first + run.lossCount());
+    // All ranks of a tensor-parallel group compute the same; one counts.
     if (!run.view().reportsLoss())
       losses.assign(losses.size(), 0);
     if (run.hasNorm)

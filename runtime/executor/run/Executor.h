@@ -173,6 +173,8 @@ private:
   makeSeats(const std::vector<GraphUse> &graphs, int64_t begin);
   /// Makes the groups of seats, together with the other ranks of the graphs.
   Status connect(const std::vector<std::unique_ptr<GraphSeat>> &seats);
+  /// Returns the number of losses of a step: of all layers and micro-batches.
+  int64_t countLosses(const VerifiedStep &step) const;
   /// Launches a step in which this rank has no place.
   Status launchWithoutPlace(const VerifiedStep &step,
                             const StepScalars &scalars);
@@ -212,6 +214,8 @@ private:
                  StepResult &result);
   /// Sums losses over ranks, and gives the use of each rank to all.
   Status shareResults(StepResult &result);
+  /// Adds up losses by micro-batch, with their weights, and by layer.
+  void addLosses(StepResult &result) const;
   /// Returns the seconds of the clock of layer functions.
   double clockSeconds() const;
   /// Moment before an instruction, for its slice in the trace.
@@ -253,6 +257,7 @@ private:
   // updates.
   bool isDropping_ = false;
   const plan::Plan *updatingPlan_ = nullptr;
+  std::vector<double> lossWeights_; ///< of Model::lossLayers
 };
 
 } // namespace dyna

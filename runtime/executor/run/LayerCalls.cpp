@@ -169,16 +169,21 @@ static Status callForward(Run &run, const Instruction &i) {
   const plan::LayerKind &kind = run.view().kind(i.layer);
   const BatchLayout &batch = run.staging[m].layout;
   int64_t batchPlace = run.place(Operand::Batch);
-  bool last = run.view().givesLoss(i.layer);
   std::vector<dyna_tensor> in = {
       {run.block(Operand::Kept), run.view().rowsOf(inputOf(kind), load)}};
-  if (last)
+  std::vector<dyna_tensor> out;
+  if (run.view().handsOn(i.layer))
+    out.push_back(
+        {run.block(Operand::Next), run.view().rowsOf(outputOf(kind), load)});
+  if (run.view().givesLoss(i.layer)) {
+    const Model &model = run.view().model();
+    const int loss = model.lossOf(i.layer);
     in.push_back(
         {run.machine.dynamic(batchPlace + batch.targets), load.queries});
-  std::vector<dyna_tensor> out = {
-      last ? dyna_tensor{run.machine.result(run.lossIndex(m)), 1}
-           : dyna_tensor{run.block(Operand::Next),
-                         run.view().rowsOf(outputOf(kind), load)}};
+    out.push_back({run.machine.result(run.lossIndex(m, loss)), 1});
+    run.machine.context().inverse_targets =
+        run.inverseTargets() * model.lossWeight(loss);
+  }
   std::vector<dyna_tensor> grads;
   if (writes(i.op, ParameterUse::UsedGradients))
     grads = run.seat.gradients(i.layer);
@@ -191,7 +196,7 @@ static Status callBackward(Run &run, const Instruction &i) {
   const plan::LayerKind &kind = run.view().kind(i.layer);
   dyna_tensor none = {nullptr, 0};
   bool weight = i.op == Instruction::BACKWARD_WEIGHT;
-  bool hasIn = !weight && !run.view().givesLoss(i.layer);
+  bool hasIn = !weight && run.view().handsOn(i.layer);
   bool hasOut = !weight && !run.view().takesTokens(i.layer);
   std::vector<dyna_tensor> in = {
       hasIn ? dyna_tensor{run.block(Operand::NextGradient),
@@ -245,8 +250,7 @@ static Status callGradNorm(Run &run, const Instruction &i) {
 Status noteLosses(Run &run) {
   return run.machine.outcome(dyna_note_losses(
       &run.machine.context(), run.machine.result(run.view().layers()),
-      run.firstLoss + run.plan.microBatchCount(),
-      run.machine.result(run.normIndex(0))));
+      run.firstLoss + run.lossCount(), run.machine.result(run.normIndex(0))));
 }
 
 Status clipGradient(Run &run) {

@@ -33,16 +33,27 @@ struct Run {
         blocks(seat.view(), plan, program), staging(plan.microBatchCount()),
         segments(plan.microBatchCount()), isMasked(seat.view().layers()),
         hasValues(seat.view().parameters()),
-        isSliced(countSlices(plan).samples > 0) {}
+        isSliced(countSlices(plan).samples > 0),
+        losses(static_cast<int>(seat.view().model().lossLayers().size())) {}
 
   const RankView &view() const { return seat.view(); }
 
   /// Return indices into the machine's results. First come squared norms of
   /// layers, which one phase of a step has, and then losses of micro-batches,
-  /// phase after phase.
+  /// phase after phase. Each micro-batch has one for each layer that gives one.
   int64_t normIndex(int layer) const { return layer; }
-  int64_t lossIndex(int microBatch) const {
-    return view().layers() + firstLoss + microBatch;
+  int64_t lossIndex(int microBatch, int loss) const {
+    return view().layers() + firstLoss +
+           static_cast<int64_t>(microBatch) * losses + loss;
+  }
+  /// Returns the number of results that are losses of this phase.
+  int64_t lossCount() const {
+    return static_cast<int64_t>(plan.microBatchCount()) * losses;
+  }
+
+  /// Returns 1 / target tokens of the mini-batch.
+  double inverseTargets() const {
+    return plan.targetTokens > 0 ? 1.0 / plan.targetTokens : 0;
   }
 
   /// Returns the place of the running instruction's operand in the rank's
@@ -72,6 +83,7 @@ struct Run {
   /// Parameters whose sparse values are up to date for this phase.
   std::vector<bool> hasValues;
   const bool isSliced;   ///< the plan slices samples
+  const int losses;      ///< of each micro-batch: layers that give one
   bool isScaled = false; ///< the device works out the factor of clipping
   /// The last call of a micro-batch: its number and direction.
   int lastMicroBatch = -1;

@@ -9,12 +9,26 @@
 
 namespace dyna {
 
+void Executor::addLosses(StepResult &result) const {
+  const size_t kinds = lossWeights_.size();
+  result.microBatchLosses.assign(result.lossParts.size() / kinds, 0);
+  result.layerLosses.assign(kinds, 0);
+  for (size_t i = 0; i < result.lossParts.size(); ++i) {
+    const double loss = result.lossParts[i];
+    result.microBatchLosses[i / kinds] += lossWeights_[i % kinds] * loss;
+    result.layerLosses[i % kinds] += loss;
+  }
+  for (double loss : result.microBatchLosses)
+    result.lossSum += loss;
+}
+
 Status Executor::shareResults(StepResult &result) {
-  const size_t losses = result.microBatchLosses.size();
+  const size_t losses = result.lossParts.size();
   if (losses == 0)
     return Status::ok();
-  // One rank knows each number, and the others add 0. Bytes are far below 2^53.
-  std::vector<double> values = result.microBatchLosses;
+  // Each number is known to one rank, the others add zeros. Bytes are far below
+  // 2^53.
+  std::vector<double> values = result.lossParts;
   const std::array<double, 7> own = {
       result.busySeconds,
       static_cast<double>(persistentBytes() + result.dynamicBytes),
@@ -52,9 +66,8 @@ Status Executor::shareResults(StepResult &result) {
     result.isDropped |= values[at + 6] != 0;
   }
   values.resize(losses);
-  result.microBatchLosses = std::move(values);
-  for (double loss : result.microBatchLosses)
-    result.lossSum += loss;
+  result.lossParts = std::move(values);
+  addLosses(result);
   return Status::ok();
 }
 

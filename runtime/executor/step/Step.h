@@ -46,7 +46,7 @@ struct StepResult {
   /// and parameters and optimizer state are unchanged.
   bool isDropped = false;
   /// Sum of the token losses, added up in f64 in the order of the
-  /// micro-batches.
+  /// micro-batches. In a model with exits, losses count with their weights.
   double lossSum = 0;
   std::vector<double> microBatchLosses;
   /// Use of all ranks of the job; empty if there are no losses.
@@ -82,6 +82,12 @@ struct StepResult {
   // cover the ranks of all processes, if there are losses.
   double switchSeconds = 0;
   int64_t switchBytes = 0;
+  /// Sum of the token losses of each layer that gives one, without its weight
+  /// (Model::lossLayers).
+  std::vector<double> layerLosses;
+  /// Losses before weights, by micro-batch and then by layer that gives one. On
+  /// a rank, and until all ranks share them, zero for layers of other ranks.
+  std::vector<double> lossParts;
 };
 
 } // namespace dyna

@@ -62,9 +62,11 @@ public:
   bool hasLayer(int layer) const {
     return part_.firstLayer <= layer && layer < part_.endLayer;
   }
-  /// Returns true for the layer whose output is the loss. The second function
-  /// is true for the layer that reads token ids.
-  bool givesLoss(int layer) const { return model_->outputsOf(layer).empty(); }
+  /// Returns true for layers that give a loss. The second function is true for
+  /// layers that hand an activation to another one. Exits do both. The third
+  /// function is true for the layer that reads token ids.
+  bool givesLoss(int layer) const { return model_->lossOf(layer) >= 0; }
+  bool handsOn(int layer) const { return !model_->outputsOf(layer).empty(); }
   bool takesTokens(int layer) const {
     return model_->edge(model_->inputsOf(layer).front()).producer < 0;
   }

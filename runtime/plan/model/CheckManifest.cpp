@@ -102,11 +102,6 @@ bool isTokenIds(const plan::TensorSpec &spec) {
          spec.shape_size() == 0;
 }
 
-bool isLoss(const plan::TensorSpec &spec) {
-  return spec.type() == plan::F64 && spec.rows() == plan::TensorSpec::FIXED &&
-         boundedProduct(spec.shape()) == 1;
-}
-
 Status checkRoles(const plan::LayerKind &kind, bool parameters, bool cast) {
   auto has = [&](int role) { return kind.roles(role).present(); };
   std::string where = "layer kind '" + kind.name() + "' has no ";
@@ -156,8 +151,25 @@ Status checkLayerParameters(const plan::Manifest &manifest, int l,
   return Status::ok();
 }
 
-/// Inputs and outputs along the chain: ids first, then activations that fit,
-/// one loss at the end.
+/// What a layer hands out: an activation but for the last one, which gives a loss. Others
+/// may give a loss beside their activation. Layers with a loss take target ids.
+Status checkLoss(const plan::LayerKind &kind, bool isLast,
+                 const std::string &where) {
+  if (isLast != isLoss(outputOf(kind)))
+    return bad(where + (isLast
+                            ? ": the last layer gives the loss (f64, one) alone"
+                            : ": only the last layer gives a loss alone"));
+  const bool hasLoss = givesLoss(kind);
+  if (kind.outputs_size() == 2 && (isLast || !hasLoss))
+    return bad(where + ": its second output is not the loss of an exit");
+  if (kind.inputs_size() == 2 && (!hasLoss || !isTokenIds(kind.inputs(1))))
+    return bad(where + ": only layers that give a loss take target ids");
+  if (hasLoss && kind.inputs_size() != 2)
+    return bad(where + ": it gives a loss, but takes no target ids");
+  return Status::ok();
+}
+
+/// Inputs and outputs along the chain: ids first, then activations that fit.
 Status checkChainLink(const plan::Manifest &manifest, int l) {
   int last = manifest.layers_size() - 1;
   const auto &producers = manifest.layers(l).producers();
@@ -179,13 +191,7 @@ Status checkChainLink(const plan::Manifest &manifest, int l) {
   if (l > 0 &&
       (input.rows() != plan::TensorSpec::TQ || input.type() == plan::I32))
     return bad(where + ": its input is not an activation");
-  if ((l == last) != isLoss(outputOf(kind)))
-    return bad(where + (l == last ? ": the last layer gives the loss (f64, one)"
-                                  : ": only the last layer gives a loss"));
-  if (kind.inputs_size() == 2 && (l != last || !isTokenIds(kind.inputs(1))))
-    return bad(where + ": only the last layer takes target ids");
-  if (l == last && kind.inputs_size() != 2)
-    return bad(where + ": the last layer takes target ids");
+  DYNA_RETURN_IF_ERROR(checkLoss(kind, l == last, where));
   int64_t row = elementBytes(input.type()) * boundedProduct(input.shape());
   if (row > maxBytesPerRow || kind.tiers(DYNA_TIER_INPUT).tq() < row)
     return bad(formatText("%s: the input tier has %d bytes per token, its "
@@ -220,6 +226,24 @@ Status checkFrozen(const plan::Manifest &manifest) {
              : bad("all parameters are frozen, so that nothing is trained");
 }
 
+/// None, or one for each layer that gives a loss.
+Status checkLossWeights(const plan::Manifest &manifest) {
+  const auto &weights = manifest.facts().loss_weights();
+  const auto losses =
+      std::count_if(manifest.layers().begin(), manifest.layers().end(),
+                    [&](const plan::Layer &layer) {
+                      return givesLoss(manifest.kinds(layer.kind()));
+                    });
+  if (!weights.empty() && weights.size() != losses)
+    return bad(formatText("%d weights of losses, but %d layers give one",
+                          weights.size(), losses));
+  for (double weight : weights)
+    if (!std::isfinite(weight) || weight < 0)
+      return bad("the weight " + std::to_string(weight) +
+                 " of a loss is not finite, or is negative");
+  return Status::ok();
+}
+
 Status checkLayers(const plan::Manifest &manifest) {
   if (manifest.layers_size() < 2)
     return bad("a model has at least two layers, but this one has " +
@@ -248,6 +272,7 @@ Status checkLayers(const plan::Manifest &manifest) {
     if (types[p] == plan::ELEMENT_UNKNOWN)
       return bad("parameter '" + manifest.parameters(p).name() +
                  "' is not used by any layer");
+  DYNA_RETURN_IF_ERROR(checkLossWeights(manifest));
   return checkFrozen(manifest);
 }
 
@@ -311,8 +336,8 @@ Status manifest_checks::checkKind(const plan::LayerKind &kind,
   for (const plan::TensorSpec &spec : kind.outputs())
     DYNA_RETURN_IF_ERROR(checkSpec(spec, where + ", output"));
   if (kind.inputs_size() < 1 || kind.inputs_size() > 2 ||
-      kind.outputs_size() != 1)
-    return bad(formatText("%s: expects 1 or 2 inputs and 1 output, but has %d "
+      kind.outputs_size() < 1 || kind.outputs_size() > 2)
+    return bad(formatText("%s: expects 1 or 2 inputs and outputs, but has %d "
                           "and %d",
                           where, kind.inputs_size(), kind.outputs_size()));
   if (kind.tiers_size() != DYNA_TIER_COUNT)

@@ -29,6 +29,7 @@ uint64_t manifestHash(const plan::Manifest &manifest) {
     hashed.mutable_facts()->clear_stored_prefix();
     hashed.mutable_facts()->clear_skipped_buffers();
     hashed.mutable_facts()->clear_config_defaults();
+    hashed.mutable_facts()->clear_loss_weights();
   }
   for (plan::Parameter &parameter : *hashed.mutable_parameters())
     parameter.clear_stored();
@@ -70,6 +71,28 @@ void Model::addEdges() {
     if (edges_[e].producer >= 0)
       outputs_[edges_[e].producer].push_back(e);
   }
+}
+
+std::vector<int> Model::lossLayers() const {
+  std::vector<int> found;
+  for (int l = 0; l < layers(); ++l)
+    if (givesLoss(kind(l)))
+      found.push_back(l);
+  return found;
+}
+
+int Model::lossOf(int layer) const {
+  if (!givesLoss(kind(layer)))
+    return -1;
+  int before = 0;
+  for (int l = 0; l < layer; ++l)
+    before += givesLoss(kind(l)) ? 1 : 0;
+  return before;
+}
+
+double Model::lossWeight(int loss) const {
+  const auto &weights = manifest_.facts().loss_weights();
+  return weights.empty() ? 1 : weights.Get(loss);
 }
 
 Model Model::unchecked(plan::Manifest manifest) {
@@ -139,6 +162,17 @@ int64_t wholeRows(const plan::TensorSpec &spec, const Load &load) {
   default:
     return 1; // one tensor, whatever the load
   }
+}
+
+bool isLoss(const plan::TensorSpec &spec) {
+  return spec.type() == plan::F64 && spec.rows() == plan::TensorSpec::FIXED &&
+         std::all_of(spec.shape().begin(), spec.shape().end(),
+                     [](int64_t size) { return size == 1; });
+}
+
+bool givesLoss(const plan::LayerKind &kind) {
+  return kind.outputs_size() > 0 &&
+         isLoss(kind.outputs(kind.outputs_size() - 1));
 }
 
 bool splitsBackward(const plan::LayerKind &kind) {

@@ -71,8 +71,16 @@ public:
   const Edge &edge(int index) const { return edges_[index]; }
   /// Edges that a layer takes, by input.
   const std::vector<int> &inputsOf(int layer) const { return inputs_[layer]; }
-  /// Edges that carry a layer's output. None carries the loss.
+  /// Edges that carry a layer's activation. None carries a loss.
   const std::vector<int> &outputsOf(int layer) const { return outputs_[layer]; }
+
+  /// Layers that give a loss, ascending: exits, and the last layer. A step trains the sum
+  /// of their losses, each times its weight.
+  std::vector<int> lossLayers() const;
+  /// Returns the number of a layer's loss among `lossLayers`; -1 if it gives none.
+  int lossOf(int layer) const;
+  /// Returns the weight of a loss, by its number.
+  double lossWeight(int loss) const;
 
   int parameters() const { return manifest_.parameters_size(); }
   const plan::Parameter &parameter(int index) const {
@@ -152,13 +160,17 @@ private:
 //===----------------------------------------------------------------------===//
 
 /// Return the layer's input from its producer (or token ids), and its output
-/// for its consumer (or the loss).
+/// for its consumer (of the last layer, the loss).
 inline const plan::TensorSpec &inputOf(const plan::LayerKind &kind) {
   return kind.inputs(0);
 }
 inline const plan::TensorSpec &outputOf(const plan::LayerKind &kind) {
   return kind.outputs(0);
 }
+/// Returns true if the tensor is a loss.
+bool isLoss(const plan::TensorSpec &spec);
+/// Returns true if layers of the kind give a loss. It is then their last output.
+bool givesLoss(const plan::LayerKind &kind);
 inline bool hasRole(const plan::LayerKind &kind, int role) {
   return kind.roles(role).present();
 }

@@ -21,7 +21,18 @@
 
 namespace dyna {
 
-/// Returns the whole lines up to the first that is after `step`.
+LayerLosses nameLosses(const Model &model, const std::vector<double> &sums,
+                       int64_t targets) {
+  LayerLosses named;
+  if (sums.size() < 2 || targets <= 0)
+    return named;
+  for (int layer : model.lossLayers())
+    named.emplace_back(model.layer(layer).name(),
+                       sums[named.size()] / static_cast<double>(targets));
+  return named;
+}
+
+/// The whole lines up to the first that lies behind `step`.
 StatusOr<MetricsFile::KeptLines> MetricsFile::linesUpTo(const std::string &path,
                                                         int64_t step) {
   DYNA_ASSIGN_OR_RETURN(std::string text, readFile(path));
@@ -233,12 +244,21 @@ static void addPruning(JsonObject &line, const StepMetrics &m) {
     line.add("prune_seconds", jsonFixed(*m.pruning->eventSeconds, 6));
 }
 
+void addLosses(JsonObject &line, const LayerLosses &losses) {
+  if (losses.empty())
+    return;
+  JsonObject layers;
+  for (const auto &[name, loss] : losses)
+    layers.add(name.c_str(), loss);
+  line.add("losses", layers);
+}
+
 Status MetricsFile::write(const StepMetrics &m) {
   double rate = m.seconds > 0 ? static_cast<double>(m.tokens) / m.seconds : 0;
   JsonObject line;
-  line.add("step", m.step)
-      .add("loss", m.loss)
-      .add("tokens", m.tokens)
+  line.add("step", m.step).add("loss", m.loss);
+  addLosses(line, m.losses);
+  line.add("tokens", m.tokens)
       .add("targets", m.targets)
       .add("seconds", jsonFixed(m.seconds, 6))
       .add("tokens_per_second", jsonFixed(rate, 1))

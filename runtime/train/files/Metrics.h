@@ -6,6 +6,8 @@
 #define DYNA_RUNTIME_TRAIN_METRICS_H
 
 #include "runtime/base/error/Status.h"
+#include "runtime/base/text/JsonWriter.h"
+#include "runtime/plan/model/Model.h"
 #include "runtime/plan/program/Bundles.h"
 #include "runtime/plan/program/Plan.h"
 #include "runtime/planner/report/PlanReport.h"
@@ -37,6 +39,14 @@ struct PruningMetrics {
   std::optional<double>
       eventSeconds; ///< if weights were pruned before the step
 };
+
+/// Losses per target token of the layers that give one, with their names, before
+/// weights. Empty in a model without exits.
+using LayerLosses = std::vector<std::pair<std::string, double>>;
+
+/// Names `sums` of token losses (StepResult::layerLosses).
+LayerLosses nameLosses(const Model &model, const std::vector<double> &sums,
+                       int64_t targets);
 
 struct StepMetrics {
   int64_t step = 0; ///< from 1: steps done
@@ -75,10 +85,14 @@ struct StepMetrics {
   /// only if the planner chose the modes.
   std::optional<std::array<int64_t, 3>> recomputed;
   std::optional<PruningMetrics> pruning;
+  LayerLosses losses;
 
   /// Adds how a plan differs from what was asked for, and counts its slices.
   void addPlan(const plan::Plan &plan, bool choosesRecompute);
 };
+
+/// Adds the losses of layers to a line, as `losses`; nothing if there are none.
+void addLosses(JsonObject &line, const LayerLosses &losses);
 
 /// A file of JSON lines, one per step. Each line is written whole, so the file
 /// is readable at any time. It is locked while it is open. If it is renamed,

@@ -76,6 +76,7 @@ StatusOr<Evaluation> evaluate(Session &session, const SampleIndexPointer &data,
   BatchReader reader(data, options);
   Evaluation result;
   double lossSum = 0;
+  std::vector<double> layerSums; // by layer that gives a loss
   int64_t bytes = 0;
   while (result.tokens < tokenLimit) {
     StatusOr<MiniBatch> batch = reader.next(
@@ -90,6 +91,9 @@ StatusOr<Evaluation> evaluate(Session &session, const SampleIndexPointer &data,
     if (step.isDropped)
       continue; // agreeToGoOn then finds the signal that dropped it
     lossSum += step.lossSum;
+    layerSums.resize(step.layerLosses.size());
+    for (size_t i = 0; i < layerSums.size(); ++i)
+      layerSums[i] += step.layerLosses[i];
     result.tokens += batch->tokens;
     result.targets += batch->targets;
     bytes += countBytes(*batch);
@@ -98,8 +102,9 @@ StatusOr<Evaluation> evaluate(Session &session, const SampleIndexPointer &data,
     return Status::invalidArgument(
         "the documents to evaluate have no token to predict");
   result.loss = lossSum / static_cast<double>(result.targets);
+  result.losses = nameLosses(*session.model, layerSums, result.targets);
   if (isByteLevel(*session.model) && bytes > 0)
-    result.bitsPerByte = lossSum / ln2 / static_cast<double>(bytes);
+    result.bitsPerByte = layerSums.back() / ln2 / static_cast<double>(bytes);
   result.seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
           .count();

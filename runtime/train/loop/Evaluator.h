@@ -5,12 +5,15 @@
 #ifndef DYNA_RUNTIME_TRAIN_EVALUATOR_H
 #define DYNA_RUNTIME_TRAIN_EVALUATOR_H
 
+#include "runtime/train/files/Metrics.h"
 #include "runtime/train/session/Session.h"
 
 namespace dyna {
 
 struct Evaluation {
-  double loss = 0; ///< mean over the targets, in nats
+  /// Mean over the targets, in nats. In a model with exits, losses count with
+  /// their weights.
+  double loss = 0;
   int64_t tokens = 0;
   int64_t targets = 0;
   double seconds = 0;
@@ -22,6 +25,12 @@ struct Evaluation {
   /// Why the data could not be read, here or on another process. Nothing else
   /// failed then, so the run can still be saved.
   Status failure;
+  LayerLosses losses;
+
+  /// Returns the loss of the last layer.
+  double headLoss() const {
+    return losses.empty() ? loss : losses.back().second;
+  }
 };
 
 /// Returns the signal that any process has received, or 0. All processes call

@@ -249,9 +249,9 @@ Status evaluateSession(Session &session, const Checkpoint *loaded) {
     for (const std::string &note : loadingNotes(*loaded, *session.model))
       if (session.writesFiles())
         warn(note);
-    DYNA_RETURN_IF_ERROR(initializeAdapters(*session.ranks,
-                                            static_cast<uint64_t>(options.seed),
-                                            session.device().team()));
+    DYNA_RETURN_IF_ERROR(initializeAddedParts(
+        *session.ranks, static_cast<uint64_t>(options.seed),
+        session.device().team()));
     std::string notFinite;
     DYNA_RETURN_IF_ERROR(loadModel(*loaded, *session.ranks, notFinite));
     if (!notFinite.empty() && session.writesFiles())
@@ -270,13 +270,14 @@ Status evaluateSession(Session &session, const Checkpoint *loaded) {
     return Status::ok();
   DYNA_ASSIGN_OR_RETURN(MetricsFile metrics,
                         MetricsFile::open(options.metrics));
-  return metrics.writeLine(JsonObject()
-                               .add("loss", result.loss)
-                               .add("bits_per_byte", result.bitsPerByte)
-                               .add("targets", result.targets)
-                               .add("tokens", result.tokens)
-                               .add("seconds", jsonFixed(result.seconds, 6))
-                               .text());
+  JsonObject line;
+  line.add("loss", result.loss);
+  addLosses(line, result.losses);
+  line.add("bits_per_byte", result.bitsPerByte)
+      .add("targets", result.targets)
+      .add("tokens", result.tokens)
+      .add("seconds", jsonFixed(result.seconds, 6));
+  return metrics.writeLine(line.text());
 }
 
 Status evaluateOnly(const dyna_program &program, const Model &model,

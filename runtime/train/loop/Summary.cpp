@@ -181,7 +181,11 @@ std::string evaluationText(const Session &session,
                     groupDigits(evaluation.tokens),
                     Progress::formatDuration(evaluation.seconds)));
   addRow(text, "loss", formatText("%.6f", evaluation.loss));
-  addRow(text, "perplexity", formatText("%.4f", std::exp(evaluation.loss)));
+  for (const auto &[name, loss] : evaluation.losses)
+    addRow(text, formatText("loss of %s", name).c_str(),
+           formatText("%.6f", loss));
+  addRow(text, "perplexity",
+         formatText("%.4f", std::exp(evaluation.headLoss())));
   if (evaluation.bitsPerByte > 0)
     addRow(text, "bits per byte", formatText("%.4f", evaluation.bitsPerByte));
   return text;

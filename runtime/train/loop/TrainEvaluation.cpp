@@ -32,6 +32,7 @@ StatusOr<Evaluation> Trainer::evaluateNow() {
 
 /// Adds the fields that every line of an evaluation has after its loss.
 static void addEvaluation(JsonObject &line, const Evaluation &evaluation) {
+  addLosses(line, evaluation.losses);
   line.add("bits_per_byte", evaluation.bitsPerByte)
       .add("targets", evaluation.targets)
       .add("seconds", jsonFixed(evaluation.seconds, 3));

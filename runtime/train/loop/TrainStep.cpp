@@ -140,6 +140,8 @@ StepMetrics Trainer::metricsOf(const LaunchedStep &launched,
   StepMetrics metrics;
   metrics.step = launched.step + 1;
   metrics.loss = result.lossSum / static_cast<double>(batch.targets);
+  metrics.losses =
+      nameLosses(*session_.model, result.layerLosses, batch.targets);
   metrics.tokens = batch.tokens;
   metrics.targets = batch.targets;
   metrics.seconds = waited + seconds;

@@ -197,7 +197,7 @@ Status Trainer::setParameters() {
     for (const std::string &note : loadingNotes(*loaded_, *session_.model))
       if (session_.writesFiles())
         progress_.note("note: " + note);
-    DYNA_RETURN_IF_ERROR(initializeAdapters(
+    DYNA_RETURN_IF_ERROR(initializeAddedParts(
         ranks, static_cast<uint64_t>(options_.seed), session_.device().team()));
     DYNA_RETURN_IF_ERROR(loadParameters(*loaded_));
   } else {

@@ -59,9 +59,9 @@ Status initializeParameters(RankTeam &ranks, uint64_t seed, Team &team) {
   return Status::ok();
 }
 
-Status initializeAdapters(RankTeam &ranks, uint64_t seed, Team &team) {
+Status initializeAddedParts(RankTeam &ranks, uint64_t seed, Team &team) {
   for (int p = 0; p < ranks.model().parameters(); ++p)
-    if (isAdapter(ranks.model().parameter(p).name()))
+    if (isAddedPart(ranks.model().parameter(p).name()))
       DYNA_RETURN_IF_ERROR(initialize(ranks, p, seed, team));
   return Status::ok();
 }

@@ -19,9 +19,9 @@ double initialValue(const plan::Parameter &parameter, uint64_t key,
 /// depend on the number of threads.
 Status initializeParameters(RankTeam &ranks, uint64_t seed, Team &team);
 
-/// Initializes low-rank adapters alone. Used before a checkpoint is loaded that
-/// may have no adapters: the model then starts as the checkpoint's model.
-Status initializeAdapters(RankTeam &ranks, uint64_t seed, Team &team);
+/// Initializes low-rank adapters and exits alone. Used before a checkpoint is
+/// loaded that may have none: the model then starts as the checkpoint's model.
+Status initializeAddedParts(RankTeam &ranks, uint64_t seed, Team &team);
 
 /// Casts the masters into their copies in the compute type.
 Status castParameters(RankTeam &ranks);

@@ -45,7 +45,7 @@ std::vector<ParameterSlot> parameterSlots(const Model &model) {
   for (int p = 0; p < model.parameters(); ++p)
     slots.push_back({model.parameter(p).name(), shapeOf(model.parameter(p)),
                      masterDType(model), nullptr,
-                     isAdapter(model.parameter(p).name())});
+                     isAddedPart(model.parameter(p).name())});
   return slots;
 }
 

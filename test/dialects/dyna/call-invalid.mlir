@@ -221,3 +221,99 @@ dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) 
   %2 = dyna.call "head" @head[@wte](%1, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
   dyna.return %2 : tensor<1xf64>
 }
+
+// -----
+
+// CALL3: the loss of an exit is left out.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>](%ids: tensor<?xi32>) -> tensor<?x96xf32> {
+  %x = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @exit[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> (tensor<?x96xf32>, tensor<1xf64>) {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %x, %loss : tensor<?x96xf32>, tensor<1xf64>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 0, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte](%ids) : (tensor<?xi32>) -> tensor<?x96xf32>
+  // expected-error @+1 {{expects 2 results, as @exit gives, but got 1}}
+  %1 = dyna.call "exit" @exit[@wte](%0, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<?x96xf32>
+  %2 = dyna.call "head" @head[@wte](%1, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %2 : tensor<1xf64>
+}
+
+// -----
+
+// CALL4: a negative weight.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>](%ids: tensor<?xi32>) -> tensor<?x96xf32> {
+  %x = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @exit[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> (tensor<?x96xf32>, tensor<1xf64>) {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %x, %loss : tensor<?x96xf32>, tensor<1xf64>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 0, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte](%ids) : (tensor<?xi32>) -> tensor<?x96xf32>
+  // expected-error @+1 {{expects 'weight' to be finite and not negative, but got -5.000000e-01}}
+  %1, %early = dyna.call "exit" @exit[@wte](%0, %targets) weight -0.5 : (tensor<?x96xf32>, tensor<?xi32>) -> (tensor<?x96xf32>, tensor<1xf64>)
+  %2 = dyna.call "head" @head[@wte](%1, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %early, %2 : tensor<1xf64>, tensor<1xf64>
+}
+
+// -----
+
+// CALL4: an infinite weight.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>](%ids: tensor<?xi32>) -> tensor<?x96xf32> {
+  %x = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @exit[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> (tensor<?x96xf32>, tensor<1xf64>) {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %x, %loss : tensor<?x96xf32>, tensor<1xf64>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 0, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte](%ids) : (tensor<?xi32>) -> tensor<?x96xf32>
+  // expected-error @+1 {{expects 'weight' to be finite and not negative, but got INF}}
+  %1, %early = dyna.call "exit" @exit[@wte](%0, %targets) weight 0x7FF0000000000000 : (tensor<?x96xf32>, tensor<?xi32>) -> (tensor<?x96xf32>, tensor<1xf64>)
+  %2 = dyna.call "head" @head[@wte](%1, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %early, %2 : tensor<1xf64>, tensor<1xf64>
+}
+
+// -----
+
+// CALL4: a weight without a loss.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>](%ids: tensor<?xi32>) -> tensor<?x96xf32> {
+  %x = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @exit[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> (tensor<?x96xf32>, tensor<1xf64>) {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %x, %loss : tensor<?x96xf32>, tensor<1xf64>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 0, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{}"> {
+  // expected-error @+1 {{expects no 'weight' without a loss, but got 5.000000e-01}}
+  %0 = dyna.call "embed" @embed[@wte](%ids) weight 0.5 : (tensor<?xi32>) -> tensor<?x96xf32>
+  %1, %early = dyna.call "exit" @exit[@wte](%0, %targets) weight 0.5 : (tensor<?x96xf32>, tensor<?xi32>) -> (tensor<?x96xf32>, tensor<1xf64>)
+  %2 = dyna.call "head" @head[@wte](%1, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  dyna.return %early, %2 : tensor<1xf64>, tensor<1xf64>
+}

@@ -51,8 +51,17 @@ dyna.layer @l(%x: tensor<?x96xf32>, %y: tensor<?x96xf32>) -> tensor<?x96xf32> {
 
 // -----
 
-// LAYER4: two results.
-// expected-error @+1 {{expects 1 result, but got 2}}
+// LAYER4: three results.
+// expected-error @+1 {{expects 1 or 2 results, but got 3}}
+dyna.layer @l(%x: tensor<?x96xf32>) -> (tensor<?x96xf32>, tensor<1xf64>, tensor<1xf64>) {
+  %loss = "test.value"() : () -> tensor<1xf64>
+  dyna.return %x, %loss, %loss : tensor<?x96xf32>, tensor<1xf64>, tensor<1xf64>
+}
+
+// -----
+
+// LAYER4: two activations.
+// expected-error @+1 {{expects an activation and then the loss tensor<1xf64> as two results, but got 'tensor<?x96xf32>' and 'tensor<?x96xf32>'}}
 dyna.layer @l(%x: tensor<?x96xf32>) -> (tensor<?x96xf32>, tensor<?x96xf32>) {
   dyna.return %x, %x : tensor<?x96xf32>, tensor<?x96xf32>
 }

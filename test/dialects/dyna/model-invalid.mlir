@@ -860,3 +860,99 @@ dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) 
   %2 = dyna.call "head" @head[@t](%1, %targets) : (tensor<?x4xf32>, tensor<?xi32>) -> tensor<1xf64>
   dyna.return %2 : tensor<1xf64>
 }
+
+// -----
+
+// MODEL2: the loss of an exit is not returned.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>](%ids: tensor<?xi32>) -> tensor<?x96xf32> {
+  %x = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @exit[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> (tensor<?x96xf32>, tensor<1xf64>) {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %x, %loss : tensor<?x96xf32>, tensor<1xf64>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 0, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte](%ids) : (tensor<?xi32>) -> tensor<?x96xf32>
+  %1, %early = dyna.call "exit" @exit[@wte](%0, %targets) weight 0.5 : (tensor<?x96xf32>, tensor<?xi32>) -> (tensor<?x96xf32>, tensor<1xf64>)
+  %2 = dyna.call "head" @head[@wte](%1, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  // expected-error @+1 {{expects to return the losses of all calls, in their order: 2, but got 1}}
+  dyna.return %2 : tensor<1xf64>
+}
+
+// -----
+
+// MODEL2: losses in another order.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>](%ids: tensor<?xi32>) -> tensor<?x96xf32> {
+  %x = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @exit[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> (tensor<?x96xf32>, tensor<1xf64>) {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %x, %loss : tensor<?x96xf32>, tensor<1xf64>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 0, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte](%ids) : (tensor<?xi32>) -> tensor<?x96xf32>
+  %1, %early = dyna.call "exit" @exit[@wte](%0, %targets) weight 0.5 : (tensor<?x96xf32>, tensor<?xi32>) -> (tensor<?x96xf32>, tensor<1xf64>)
+  %2 = dyna.call "head" @head[@wte](%1, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+  // expected-error @+1 {{expects to return the losses of all calls, in their order: 2, but got 2 in another order}}
+  dyna.return %2, %early : tensor<1xf64>, tensor<1xf64>
+}
+
+// -----
+
+// MODEL3: the last call is an exit.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>](%ids: tensor<?xi32>) -> tensor<?x96xf32> {
+  %x = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @exit[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> (tensor<?x96xf32>, tensor<1xf64>) {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %x, %loss : tensor<?x96xf32>, tensor<1xf64>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 0, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte](%ids) : (tensor<?xi32>) -> tensor<?x96xf32>
+  // expected-error @+1 {{expects the loss alone as the result of the last call, but got an activation, which no call takes}}
+  %1, %early = dyna.call "exit" @exit[@wte](%0, %targets) weight 0.5 : (tensor<?x96xf32>, tensor<?xi32>) -> (tensor<?x96xf32>, tensor<1xf64>)
+  dyna.return %early : tensor<1xf64>
+}
+
+// -----
+
+// MODEL4: a loss is given to a layer.
+dyna.parameter @wte : tensor<257x96xf32>
+dyna.layer @embed[%w: tensor<257x96xf32>](%ids: tensor<?xi32>) -> tensor<?x96xf32> {
+  %x = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+  dyna.return %x : tensor<?x96xf32>
+}
+dyna.layer @exit[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> (tensor<?x96xf32>, tensor<1xf64>) {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %x, %loss : tensor<?x96xf32>, tensor<1xf64>
+}
+dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+  %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+  dyna.return %loss : tensor<1xf64>
+}
+dyna.model @m(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %s: !dyna.segments) facts<family = "custom", vocabulary = 257, positions = 0, width = 96, heads = 0, kv_heads = 0, head_dim = 0, feed_forward = 0, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte](%ids) : (tensor<?xi32>) -> tensor<?x96xf32>
+  // expected-error @+1 {{expects its loss to be used by the terminator alone, but got another use by 'dyna.call'}}
+  %1, %early = dyna.call "exit" @exit[@wte](%0, %targets) weight 0.5 : (tensor<?x96xf32>, tensor<?xi32>) -> (tensor<?x96xf32>, tensor<1xf64>)
+  // expected-note @+1 {{used here}}
+  %2 = dyna.call "head" @head[@wte](%1, %targets, %early) : (tensor<?x96xf32>, tensor<?xi32>, tensor<1xf64>) -> tensor<1xf64>
+  dyna.return %early, %2 : tensor<1xf64>, tensor<1xf64>
+}

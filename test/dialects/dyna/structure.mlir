@@ -90,3 +90,28 @@ dyna.function @head.backward of @head as backward(
 dyna.function @block.recompute_selective of @block as recompute_selective() {
   dyna.return
 }
+
+// An exit gives a loss beside its activation; a weight of 1 is not printed.
+
+// CHECK-LABEL: dyna.layer @exit
+// CHECK-SAME:  -> (tensor<?x8xf32>, tensor<1xf64>) {
+dyna.layer @exit[%g: tensor<8xf32>, %w: tensor<257x8xf32>](%x: tensor<?x8xf32>, %t: tensor<?xi32>) -> (tensor<?x8xf32>, tensor<1xf64>) {
+  %n = dyna.rms_norm %x, %g {epsilon = 1.0e-5 : f64} : tensor<?x8xf32>, tensor<8xf32>
+  %loss = dyna.linear_cross_entropy %n, %w, %t : tensor<?x8xf32>, tensor<257x8xf32>, tensor<?xi32>
+  dyna.return %x, %loss : tensor<?x8xf32>, tensor<1xf64>
+}
+
+// CHECK-LABEL: dyna.model @exits
+dyna.model @exits(%ids: tensor<?xi32>, %t: tensor<?xi32>, %s: !dyna.segments)
+    facts<family = "custom", vocabulary = 257, positions = 0, width = 8, heads = 0, kv_heads = 0,
+          head_dim = 0, feed_forward = 0, config = "{}"> {
+  %0 = dyna.call "embed" @embed[@wte](%ids) : (tensor<?xi32>) -> tensor<?x8xf32>
+  // CHECK: %[[X:.*]], %[[A:.*]] = dyna.call "first" @exit[@g, @wte](%{{.*}}, %{{.*}}) weight 3.000000e-01 : (tensor<?x8xf32>, tensor<?xi32>) -> (tensor<?x8xf32>, tensor<1xf64>)
+  %1, %a = dyna.call "first" @exit[@g, @wte](%0, %t) weight 0.3 : (tensor<?x8xf32>, tensor<?xi32>) -> (tensor<?x8xf32>, tensor<1xf64>)
+  // CHECK: %[[Y:.*]], %[[B:.*]] = dyna.call "second" @exit[@g, @wte](%[[X]], %{{.*}}) : (tensor<?x8xf32>, tensor<?xi32>) -> (tensor<?x8xf32>, tensor<1xf64>)
+  %2, %b = dyna.call "second" @exit[@g, @wte](%1, %t) weight 1.0 : (tensor<?x8xf32>, tensor<?xi32>) -> (tensor<?x8xf32>, tensor<1xf64>)
+  // CHECK: %[[C:.*]] = dyna.call "head" @head[@g, @wte](%[[Y]], %{{.*}}) weight 2.000000e+00
+  %3 = dyna.call "head" @head[@g, @wte](%2, %t) weight 2.0 : (tensor<?x8xf32>, tensor<?xi32>) -> tensor<1xf64>
+  // CHECK-NEXT: dyna.return %[[A]], %[[B]], %[[C]] : tensor<1xf64>, tensor<1xf64>, tensor<1xf64>
+  dyna.return %a, %b, %3 : tensor<1xf64>, tensor<1xf64>, tensor<1xf64>
+}

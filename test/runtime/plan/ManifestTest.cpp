@@ -139,8 +139,32 @@ const BadManifest badManifests[] = {
      [](auto &m) {
        m.mutable_kinds(1)->mutable_tiers(DYNA_TIER_INPUT)->set_tq(8);
      }},
-    {"the last layer takes target ids",
+    {"it gives a loss, but takes no target ids",
      [](auto &m) { m.mutable_kinds(2)->mutable_inputs()->RemoveLast(); }},
+    {"only layers that give a loss take target ids",
+     [](auto &m) { *m.mutable_kinds(1)->add_inputs() = m.kinds(2).inputs(1); }},
+    {"its second output is not the loss of an exit",
+     [](auto &m) {
+       *m.mutable_kinds(1)->add_outputs() = m.kinds(1).outputs(0);
+     }},
+    {"its second output is not the loss of an exit",
+     [](auto &m) {
+       *m.mutable_kinds(2)->add_outputs() = m.kinds(2).outputs(0);
+     }},
+    {"expects 1 or 2 inputs and outputs, but has 1 and 3",
+     [](auto &m) {
+       for (int i = 0; i < 2; ++i)
+         *m.mutable_kinds(1)->add_outputs() = m.kinds(2).outputs(0);
+     }},
+    {"2 weights of losses, but 1 layers give one",
+     [](auto &m) {
+       for (double weight : {0.5, 1.0})
+         m.mutable_facts()->add_loss_weights(weight);
+     }},
+    {"the weight -0.500000 of a loss is not finite, or is negative",
+     [](auto &m) { m.mutable_facts()->add_loss_weights(-0.5); }},
+    {"the weight inf of a loss is not finite, or is negative",
+     [](auto &m) { m.mutable_facts()->add_loss_weights(1.0 / 0.0); }},
     {"sparse parameter 3 behind -1, of 3",
      [](auto &m) { m.mutable_kinds(1)->add_sparse_parameters(3); }},
     {"sparse parameter -1 behind -1",
@@ -189,6 +213,28 @@ TEST(ManifestTest, BadOnesAreRefusedWithAReason) {
     plan::Manifest manifest = tinyManifest();
     bad.spoil(manifest);
     EXPECT_THAT(checkManifest(manifest).message(), HasSubstr(bad.message));
+  }
+}
+
+/// Blocks that are exits: they give a loss beside their activation.
+TEST(ManifestTest, LayersInsideTheChainMayGiveLosses) {
+  plan::Manifest manifest = tinyManifest();
+  const uint64_t hash = manifestHash(manifest);
+  manifest.mutable_facts()->add_loss_weights(0.25);
+  EXPECT_EQ(manifestHash(manifest), hash) << "weights do not change plans";
+  *manifest.mutable_kinds(1)->add_outputs() = manifest.kinds(2).outputs(0);
+  *manifest.mutable_kinds(1)->add_inputs() = manifest.kinds(2).inputs(1);
+  const int last = manifest.layers_size() - 1;
+  manifest.mutable_facts()->clear_loss_weights();
+  for (int loss = 0; loss < last; ++loss)
+    manifest.mutable_facts()->add_loss_weights(loss + 0.5);
+  StatusOr<Model> model = Model::create(manifest);
+  ASSERT_TRUE(model.isOk()) << model.status().message();
+  EXPECT_EQ(model->lossOf(0), -1);
+  for (int layer = 1; layer <= last; ++layer) {
+    EXPECT_EQ(model->lossLayers()[layer - 1], layer);
+    EXPECT_EQ(model->lossOf(layer), layer - 1);
+    EXPECT_EQ(model->lossWeight(layer - 1), layer - 0.5);
   }
 }
 

@@ -67,16 +67,14 @@ def VerifyDifferentiated : Pass<"dyna-verify-differentiated", "::mlir::ModuleOp"
   let description = [{
     Checks what holds after the differentiate phase:
 
-    - (DIFF1) every layer has one function per role, named `@layer.role`: recomputation
-      unless it gives a loss, `cast` if and only if its parameters are bf16.
-    - (DIFF2) every argument and result of a function lies in a memory its role may use
-      and, in an array of the signature, has the type that the layer gives that entry;
-      gradients have one element type in all layers: the accumulator type or, under
-      bf16, bf16.
-    - (DIFF3) an accumulator is returned exactly once, in its own place, and between
-      argument and result passes from op to op, each adding to it once. A frozen
-      parameter has none.
-    - (DIFF4) all functions of a layer agree on the values of each saved tier: forward,
+    - (DIFF1) every layer has one function per role, named `@layer.role`. It has recomputation
+      unless it gives a loss, and `cast` if and only if its parameters are bf16.
+    - (DIFF2) every argument and result of a function lies in a memory that its role may use. In an
+      array of the signature it has the type that the layer gives that entry. Gradients have one
+      element type in all layers: the accumulator type or, under bf16, bf16.
+    - (DIFF3) an accumulator is returned exactly once, in its own place. Between argument and result
+      it passes from op to op, and each adds to it once. A frozen parameter has none.
+    - (DIFF4) all functions of a layer agree on the values of each saved tier. Forward,
       recomputation and the halves of backward have the same types in the same order.
     - (DIFF5) `evaluate` has no dropout, `recompute_selective` no matrix product and no
       attention, and neither these nor `recompute_full` and `backward_input` touch a gradient.

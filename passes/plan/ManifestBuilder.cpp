@@ -153,7 +153,7 @@ void ManifestBuilder::addFacts(ModelOp model) {
     out->set_config_defaults(defaults.str());
 }
 
-/// Nothing is said where each weight is 1.
+/// Adds the weights of losses, unless each is 1.
 void ManifestBuilder::addLossWeights(ModelOp model) {
   SmallVector<double> weights;
   for (CallOp call : model.getBody().getOps<CallOp>())
@@ -348,8 +348,7 @@ static_assert(
 
 namespace {
 
-/// Lists the exchanges of a lowered function in the order in which it calls
-/// them.
+/// Lists the exchanges of a lowered function in the order of its calls.
 class ExchangeList {
 public:
   ExchangeList(FunctionOp function, plan::LayerKind::Role *role)
@@ -586,8 +585,7 @@ static_assert(maskOf(BatchTable::Offsets) == DYNA_BATCH_OFFSETS &&
               maskOf(BatchTable::PositionRuns) == DYNA_BATCH_POSITION_RUNS &&
               maskOf(BatchTable::TargetRows) == DYNA_BATCH_TARGET_ROWS);
 
-/// Adds the batch tables that the target's code reads for the ops of the
-/// module.
+/// Adds the batch tables that the target's code reads for the module's ops.
 void ManifestBuilder::addBatchTables() {
   uint32_t read = 0;
   for (FunctionOp function : module.getOps<FunctionOp>())

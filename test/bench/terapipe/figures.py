@@ -56,9 +56,11 @@ def uniform_of(setting):
 
 
 def best_uniform(bench, setting, whole):
-    """The best uniform cut. No plan is made whose fixed time alone is longer than a step that is known."""
+    """The best uniform cut; None if a plan of them is missing. None is made whose fixed time alone is longer than `whole`."""
     counts = [n for n in uniform_of(setting)[1:] if bench.fixed_seconds(setting, n) < whole]
-    return first_best([(n, lambda n=n: bench.uniform(setting, n)) for n in counts], 1.25)
+    missing = len(bench.left)
+    found = first_best([(n, lambda n=n: bench.uniform(setting, n)) for n in counts], 1.25)
+    return found if len(bench.left) == missing else None
 
 
 def measure(bench, setting, progress):
@@ -193,7 +195,7 @@ def chosen(settings, only):
     return [setting for setting in settings if not only or setting.name() in only]
 
 
-PARTS = ("figure5", "figure7", "terms", "figure6", "longer", "batches")
+PARTS = ("figure5", "figure7", "terms", "stored", "figure6", "longer", "batches")
 
 
 def run(bench, options, progress):
@@ -202,6 +204,10 @@ def run(bench, options, progress):
         if part in ("figure5", "figure7", "longer"):
             for setting in chosen({"figure5": FIGURE5, "figure7": FIGURE7, "longer": LONGER}[part], options.only):
                 yield part, measure(bench, setting, progress)
+            continue
+        if part == "stored":
+            for setting in chosen([setting for setting in FIGURE5 if setting.number == "(5)"] + FIGURE7, options.only):
+                yield part, terms.stored(bench, setting)
             continue
         for setting in chosen(FIGURE5, options.only):
             if part == "terms":
@@ -218,6 +224,7 @@ def tables(found, left):
     return (("Figure 5", table(figure5)), ("Totals of the authors", totals(figure5)),
             ("Terms of a step", terms.table(found["terms"])), ("Speedups under what the authors' program does otherwise", terms.differences(found["terms"])),
             ("Figure 6: uniform slices over the exact cut", uniform_table([row for row in found["figure6"] if row["exact"]])), ("Figure 7", table(figure7)),
+            ("Figure 7 with stored scores", terms.stored_table(found["stored"])),
             ("Longer samples, 65,536 tokens or one sample a step", table(longer)), ("Largest batch that fits", batch_table([row for row in found["batches"] if row["gpipe"] or row["1f1b"]])),
             ("Plans that were not made", not_made(left)))
 
@@ -236,7 +243,7 @@ def not_made(left):
             more = [word if word.count("+") < 3 else f"{word.count('+') + 1} slices" for word in words[words.index("--json") + 1:]]
             what = " ".join([flags["--pipeline"], *more])
         groups.setdefault((name, why), []).append(f"`{what}`")
-    return [f"- {name}: {', '.join(what)} ({why})" for (name, why), what in groups.items()]
+    return [f"- {name}: {', '.join(dict.fromkeys(what))} ({why})" for (name, why), what in groups.items()]
 
 
 def main():

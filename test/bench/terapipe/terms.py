@@ -64,6 +64,18 @@ def headed(bench, setting, samples, row):
     return found and found["seconds"]
 
 
+def stored(bench, setting):
+    """Seconds of whole samples and of the exact cut if attention writes its scores to memory, as the authors' does. The same slices."""
+    sides = {}
+    for name, flags in (("whole", ()), ("exact", ("--slices", "exact"))):
+        row = bench.plan(setting, 1, *flags)
+        scores = row and bench.plan(setting, 1, *pinned(row), "--attention", "stored")
+        if not scores:
+            return None
+        sides[name] = {"fused": row["seconds"], "stored": scores["seconds"], "peak_bytes": scores["peak_bytes"]}
+    return {"stored": setting.number, "tokens": setting.tokens, "batch": setting.batch, "published": setting.published, **sides}
+
+
 def measure(bench, setting, whole, exact):
     """`whole` and `exact` are pairs of a row and its samples in a micro-batch."""
     result = {"terms": setting.number, "published": setting.published}
@@ -111,4 +123,14 @@ def differences(results):
         cells = [result["terms"], f"{result['published']:.2f}x", ratio(result, step), ratio(result, lambda side: side["headed"]), ratio(result, shared),
                  f"{gradients['gradients']:.2f}" if gradients else "", ratio(result, half_gradients)]
         lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def stored_table(results):
+    lines = ["| setting | tokens | batch | whole, s | exact, s | fused | stored | published | GB whole, stored |", "|" + "---|" * 9]
+    for result in results:
+        whole, exact = result["whole"], result["exact"]
+        cells = [result["stored"], result["tokens"], result["batch"], f"{whole['stored']:.3f}", f"{exact['stored']:.3f}",
+                 *(f"{whole[name] / exact[name]:.2f}x" for name in ("fused", "stored")), f"{result['published']:.2f}x", f"{whole['peak_bytes'] / 1e9:.1f}"]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
     return lines

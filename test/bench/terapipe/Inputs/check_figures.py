@@ -52,6 +52,7 @@ with tempfile.TemporaryDirectory() as work:
     pair = setting._replace(batch=4, dp=2)
     plan = bench.plan(pair, 1)
     own, shared = (plan["seconds"] * plan["exchange"], terms.on_shared_ports(bench, pair, 1, plan)["gradients"])
+    scores = terms.stored(bench, setting)
     twice = bench.plan(setting, 1, change=fit.constants(3.6e13, 1.3e-3))
 
 found, uniform, parts, batches = first
@@ -73,12 +74,14 @@ for name in ("whole", "exact"):
     # Two layers on a stage, a call in each direction for each micro-batch: at least the fixed time of a stage alone.
     assert seconds["fixed"] >= 2 * 2 * 1.3e-3 * found[name]["micro_batches"] * (1 - 1e-6), parts
     assert parts[name]["headed"] > step, parts
+# Whole samples write the scores of all pairs, slices those of the tokens before them.
+assert scores["whole"]["stored"] - scores["whole"]["fused"] > 2 * (scores["exact"]["stored"] - scores["exact"]["fused"]) > 0, scores
 assert 6 < shared / own < 9, (shared, own)
 assert twice["seconds"] > 1.3 * found["whole"]["seconds"], (twice, found)
 
-tables = {part: [] for part in figures.PARTS} | {"figure5": [found], "terms": [parts], "figure6": [uniform], "batches": [batches]}
+tables = {part: [] for part in figures.PARTS} | {"figure5": [found], "terms": [parts], "stored": [scores], "figure6": [uniform], "batches": [batches]}
 figures.write(page, figures.tables(tables, [("(0) uniform:2", "four micro-batches")]), ([found], [], []))
 text = page.read_text()
-assert text.count("## ") == 6 and f"{found['exact']['speedup']:.2f}x" in text and "- (0): `uniform:2` (four micro-batches)" in text, text
+assert text.count("## ") == 7 and f"{found['exact']['speedup']:.2f}x" in text and "- (0): `uniform:2` (four micro-batches)" in text, text
 bars = xml.etree.ElementTree.parse(page.with_suffix(".svg")).getroot().findall("{http://www.w3.org/2000/svg}rect")
 assert sum(bar.get("width") == str(figures.picture.BAR - 1) for bar in bars) == 4, len(bars)

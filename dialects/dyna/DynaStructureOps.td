@@ -164,6 +164,39 @@ def Dyna_ModelOp : Dyna_Op<"model", [Symbol, IsolatedFromAbove, SingleBlock, Dyn
       dyna.return %1 : tensor<1xf64>
     }
     ```
+
+    With an exit:
+
+    ```mlir
+    dyna.parameter @wte : tensor<257x96xf32> normal 0.02 decay
+    dyna.layer @embed[%w: tensor<257x96xf32>](%ids: tensor<?xi32>) -> tensor<?x96xf32> {
+      %x = dyna.embedding %ids, %w : tensor<?xi32>, tensor<257x96xf32>
+      dyna.return %x : tensor<?x96xf32>
+    }
+    dyna.layer @exit[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> (tensor<?x96xf32>, tensor<1xf64>) {
+      %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+      dyna.return %x, %loss : tensor<?x96xf32>, tensor<1xf64>
+    }
+    dyna.layer @block[%w: tensor<96x96xf32>](%x: tensor<?x96xf32>) -> tensor<?x96xf32> {
+      %y = dyna.linear %x, %w : tensor<?x96xf32>, tensor<96x96xf32>
+      dyna.return %y : tensor<?x96xf32>
+    }
+    dyna.layer @head[%w: tensor<257x96xf32>](%x: tensor<?x96xf32>, %targets: tensor<?xi32>) -> tensor<1xf64> {
+      %loss = dyna.linear_cross_entropy %x, %w, %targets : tensor<?x96xf32>, tensor<257x96xf32>, tensor<?xi32>
+      dyna.return %loss : tensor<1xf64>
+    }
+    dyna.parameter @h.0.weight : tensor<96x96xf32> normal 0.02 decay
+    dyna.model @early(%ids: tensor<?xi32>, %targets: tensor<?xi32>, %segments: !dyna.segments)
+        facts<family = "custom", vocabulary = 257, positions = 0, width = 96, heads = 0, kv_heads = 0,
+              head_dim = 0, feed_forward = 0, config = "{}"> {
+      %0 = dyna.call "embed" @embed[@wte](%ids) : (tensor<?xi32>) -> tensor<?x96xf32>
+      %1, %early = dyna.call "embed.exit" @exit[@wte](%0, %targets) weight 0.3
+          : (tensor<?x96xf32>, tensor<?xi32>) -> (tensor<?x96xf32>, tensor<1xf64>)
+      %2 = dyna.call "h.0" @block[@h.0.weight](%1) : (tensor<?x96xf32>) -> tensor<?x96xf32>
+      %loss = dyna.call "head" @head[@wte](%2, %targets) : (tensor<?x96xf32>, tensor<?xi32>) -> tensor<1xf64>
+      dyna.return %early, %loss : tensor<1xf64>, tensor<1xf64>
+    }
+    ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Dyna_FactsAttr:$facts,
                        Dyna_OptionalAttr<StrAttr>:$sym_visibility);
@@ -189,8 +222,6 @@ def Dyna_CallOp : Dyna_Op<"call", [HasParent<"ModelOp">, DeclareOpInterfaceMetho
 
     ```mlir
     %1 = dyna.call "h.0" @block[@h.0.norm, @h.0.weight](%0) : (tensor<?x96xf32>) -> tensor<?x96xf32>
-    %2, %early = dyna.call "h.0.exit" @exit[@h.0.exit.norm, @wte](%1, %targets) weight 0.3
-        : (tensor<?x96xf32>, tensor<?xi32>) -> (tensor<?x96xf32>, tensor<1xf64>)
     ```
   }];
   let arguments = (ins StrAttr:$layer_name, FlatSymbolRefAttr:$callee,

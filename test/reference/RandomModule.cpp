@@ -463,7 +463,8 @@ ModelOp ModelWriter::write() {
     std::string text = name.str();
     return CallOp::create(calls, location, result, /*exit_loss=*/Type(), text,
                           layer.layer.getSymName(),
-                          declareParameters(text, layer), inputs)
+                          declareParameters(text, layer), inputs,
+                          /*weight=*/APFloat(1.0))
         .getResult();
   };
   Value x = call("embed", embed, {tokens, segmentsValue}, activation);

@@ -26,39 +26,43 @@ int64_t leastLimit(const ExecutableGraph &graph, int replica, int stage,
   return std::max<int64_t>(least, 0);
 }
 
-/// Bytes of a bundle's first micro-batch, with stores and sums of gradients,
-/// while it runs backward. Layers come in ascending order.
+/// Sums of gradients of a bundle. They come when the bundle's last micro-batch runs
+/// backward, layer by layer. What that kept of a layer goes behind it.
 ///
-/// Without a split, sums are added when the bundle's last micro-batch runs
-/// backward, layer by layer. The values that it kept of a layer are freed after
-/// that layer. With a split, nothing is freed yet. A layer of the first
-/// micro-batch then has its store, its sums and the values for weight gradients
-/// at one time. Layers after it have only the last of these.
-///
-/// Another bundle may run forward before the first one has run backward. Then
-/// the sums exist, and the values kept by the last micro-batch are not counted
-/// any more. That is a few percent too little. Then PlanWriter::writeWithin
-/// tightens the limits.
-class FirstOfBundle {
+/// Until then a schedule reserves what this backward needs at most beside what is kept.
+/// From then on the sums are there, until the first micro-batch has run backward.
+class SumsOfBundle {
 public:
-  void add(int64_t own, int64_t keys, int64_t sums, int64_t keptOfLast) {
-    const int64_t both = std::min(sums, keptOfLast);
-    whole_ += own + keys + sums - both;
-    atATime_ = std::max(atATime_, both);
+  /// Layers come in ascending order. `freed`: what the last micro-batch gives back behind
+  /// the layer.
+  void add(int64_t sums, int64_t freed) {
+    reserved_ = std::max(sums, reserved_ + sums - freed);
+    sums_ += sums;
   }
-  /// `behind`: bytes that stay for weight gradients; 0 if these are not
-  /// separate.
-  void addSplit(int64_t own, int64_t keys, int64_t sums, int64_t behind) {
+  int64_t reserved() const { return reserved_; }
+  int64_t all() const { return sums_; }
+
+private:
+  int64_t reserved_ = 0; ///< most that comes beside, less what has gone by then
+  int64_t sums_ = 0;
+};
+
+/// Bytes of a bundle's first micro-batch if weight gradients run apart. They keep what the
+/// last one kept, so that a layer of the first one has its store, its sums and what stays
+/// for weight gradients at one time. Layers behind it have the last alone.
+class FirstOfSplit {
+public:
+  /// `behind`: what stays for weight gradients.
+  void add(int64_t own, int64_t keys, int64_t sums, int64_t behind) {
     const int64_t running = std::max(own, behind) + keys + sums;
     most_ = std::max(whole_ + running, most_ + behind);
     whole_ += own + keys + sums;
   }
-  int64_t bytes() const { return std::max(whole_ + atATime_, most_); }
+  int64_t bytes() const { return std::max(whole_, most_); }
 
 private:
-  int64_t whole_ = 0;   ///< before layers run backward
-  int64_t atATime_ = 0; ///< more while one layer has both
-  int64_t most_ = 0;    ///< while any of the layers runs
+  int64_t whole_ = 0; ///< before layers run backward
+  int64_t most_ = 0;  ///< while any of the layers runs
 };
 
 MicroBatchContents contentsOf(const plan::MicroBatch &microBatch) {
@@ -77,49 +81,72 @@ MicroBatchContents contentsOf(const plan::MicroBatch &microBatch) {
 
 } // namespace
 
+namespace {
+
+/// What one micro-batch holds on a stage.
+struct Held {
+  int64_t kept = 0, late = 0;
+};
+
+Held heldOf(const RankView &view, const PlanChoice &choice, int m,
+            const Load &load, const BundlePart &part) {
+  const bool isFirst = part.bundle == m, isLast = part.last == m;
+  Held held;
+  FirstOfSplit first;
+  SumsOfBundle bundle;
+  int64_t keys = 0, late = 0;
+  for (int l = view.firstLayer(); l < view.endLayer(); ++l) {
+    const plan::Recompute mode = nearestMode(view.kind(l), choice.modeOf(l, m));
+    const int64_t own = view.keptBytes(l, mode, load);
+    int64_t behind = 0;
+    if (splitsBackward(view.kind(l)))
+      behind = own + view.lateBytes(l, mode, true, load);
+    held.kept += own;
+    late += behind;
+    if (!isFirst && !isLast)
+      continue;
+    const int64_t store = view.keyBytes(l, part.rows);
+    const int64_t sums = view.keyGradientBytes(l, part.rows);
+    keys += store;
+    first.add(own, store, sums, behind);
+    bundle.add(sums, view.hasRole(l, DYNA_ROLE_BACKWARD) ? own : 0);
+  }
+  if (choice.splitBackward)
+    return {isFirst ? first.bytes() : held.kept, late};
+  // The first backward gives stores and sums back.
+  if (isFirst) {
+    held.kept += keys;
+    held.late -= bundle.all();
+  }
+  if (isLast) {
+    held.kept += bundle.reserved();
+    held.late += bundle.all();
+  }
+  return held;
+}
+
+} // namespace
+
 void holdBlocks(PipelineProblem &problem, const ExecutableGraph &graph,
                 const plan::Plan &plan, const std::vector<int> &microBatches,
                 const PlanChoice &choice) {
   const Bundles bundles = findBundles(plan, microBatches);
-  for (int m : microBatches)
+  std::vector<Load> loads;
+  for (int m : microBatches) {
     problem.contents.push_back(contentsOf(plan.microBatches[m]));
+    loads.push_back(loadOf(plan.microBatches[m]));
+  }
   for (int stage = 0; stage < graph.stages(); ++stage) {
     const RankView &view = graph.replicaView(graph.rankAt({0, stage, 0}));
     std::vector<int64_t> &kept = problem.kept.emplace_back();
     std::vector<int64_t> &late = problem.late.emplace_back();
-    for (int m : microBatches) {
-      const Load load = loadOf(plan.microBatches[m]);
-      // Stores count with the bundle's first micro-batch, whose backward gives them
-      // back. Its weight gradients do not need them.
-      const BundlePart &part = bundles.of(m);
-      const bool isFirst = part.bundle == m;
-      const Load last = isFirst ? loadOf(plan.microBatches[part.last]) : Load();
-      int64_t all = 0, left = 0;
-      FirstOfBundle first;
-      for (int l = view.firstLayer(); l < view.endLayer(); ++l) {
-        auto modeOf = [&](int microBatch) {
-          return nearestMode(view.kind(l), choice.modeOf(l, microBatch));
-        };
-        const int64_t own = view.keptBytes(l, modeOf(m), load);
-        int64_t behind = 0;
-        if (splitsBackward(view.kind(l)))
-          behind = own + view.lateBytes(l, modeOf(m), true, load);
-        all += own;
-        left += behind;
-        if (!isFirst)
-          continue;
-        const int64_t keys = view.keyBytes(l, part.rows);
-        const int64_t sums = view.keyGradientBytes(l, part.rows);
-        if (choice.splitBackward)
-          first.addSplit(own, keys, sums, behind);
-        else
-          first.add(own, keys, sums,
-                    view.hasRole(l, DYNA_ROLE_BACKWARD)
-                        ? view.keptBytes(l, modeOf(part.last), last)
-                        : 0);
-      }
-      kept.push_back(isFirst ? first.bytes() : all);
-      late.push_back(left);
+    for (size_t i = 0; i < microBatches.size(); ++i) {
+      const int m = microBatches[i];
+      const Held held = heldOf(view, choice, m, loads[i], bundles.of(m));
+      kept.push_back(held.kept);
+      // With a split of which the schedule knows nothing, weights run at once.
+      late.push_back(
+          choice.splitBackward && !problem.splitsBackward() ? 0 : held.late);
     }
   }
 }

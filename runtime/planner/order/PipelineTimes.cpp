@@ -167,7 +167,7 @@ std::vector<int64_t> peakBytesOf(const StageOrders &orders,
       if (item.isForward())
         bytes += held;
       else if (item.isBackward())
-        bytes -= apart ? held - late : held;
+        bytes -= apart ? held - late : problem.freedBytes(s, m);
       else
         bytes -= late;
       peak = std::max(peak, bytes);

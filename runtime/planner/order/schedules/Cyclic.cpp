@@ -64,7 +64,7 @@ private:
       CyclicStage &stage = stages_[s];
       if (stage.nextBackward < stage.backwards.size()) {
         int m = stage.backwards[stage.nextBackward++];
-        stage.held -= problem_.heldBytes(s, m);
+        stage.held -= problem_.freedBytes(s, m);
         orders_[s].push_back({ItemKind::Backward, m});
         for (const StageLink &link : graph_.into(s))
           if (--waitingFor(link.from, ItemKind::Backward, m) == 0)

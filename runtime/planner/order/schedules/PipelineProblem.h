@@ -54,10 +54,12 @@ struct PipelineProblem {
   /// The part of `backward` that runs first and needs no gradient: it
   /// recomputes what forward did not keep.
   Seconds recompute;
-  /// Held from forward to backward; then, if `weight` runs apart, to that.
-  Bytes kept, late;
-  /// Samples of each micro-batch, for messages about memory. Empty: nothing is
-  /// known.
+  /// Held from forward to the end of backward.
+  Bytes kept;
+  /// Held behind backward: if `weight` runs apart, to the end of that. Otherwise another
+  /// backward gives it back, whose number is negative.
+  Bytes late;
+  /// By micro-batch, for messages about memory. Empty: nothing is known.
   std::vector<MicroBatchContents> contents;
   /// Largest number of bytes that micro-batches may hold, by stage.
   std::vector<int64_t> limits;
@@ -98,15 +100,16 @@ struct PipelineProblem {
   int64_t keptBytes(int stage, int m) const {
     return kept.empty() ? 0 : kept[stage][m];
   }
-  /// Returns the bytes held from forward to the end of backward, in which the
-  /// values for weight gradients are made.
+  /// From forward to the end of backward, in which what stays behind it comes to be.
   int64_t heldBytes(int stage, int m) const {
     return std::max(keptBytes(stage, m), lateBytes(stage, m));
   }
-  /// Returns the bytes held from then on to the end of the weight gradients, if
-  /// they run separately.
   int64_t lateBytes(int stage, int m) const {
-    return weight.empty() || late.empty() ? 0 : late[stage][m];
+    return late.empty() ? 0 : late[stage][m];
+  }
+  /// Given back by a backward whose weight gradients run at once.
+  int64_t freedBytes(int stage, int m) const {
+    return heldBytes(stage, m) - (splitsBackward() ? 0 : lateBytes(stage, m));
   }
 };
 

@@ -11,6 +11,7 @@
 #include "runtime/planner/estimate/StageTables.h"
 #include "runtime/planner/graph/Planner.h"
 #include "runtime/planner/order/MakespanWithin.h"
+#include "runtime/sim/PlanTimes.h"
 #include "test/runtime/planner/AttentiveModel.h"
 
 #include <gmock/gmock.h>
@@ -403,6 +404,48 @@ TEST(CutMiniBatchTest, WhatCannotBeCutIsNamed) {
 }
 
 // What is behind a sample must be nobody's business.
+// Slices that the clock of the schedule finds faster can be slower as programs. They are
+// compared with the programs of whole micro-batches at the end.
+TEST(AutoSlicesTest, SlicesThatAreSlowerAsProgramsStayWhole) {
+  struct Case {
+    const char *strategy;
+    double launch;
+    int64_t tokens;
+    Schedule schedule;
+    Lengths lengths;
+  };
+  for (const Case &one : {Case{"dp=2,pp=3,layers=1+3+1",
+                               3e-5,
+                               768,
+                               Schedule::Adaptive,
+                               {572, 630, 302, 270, 621}},
+                          {"dp=2,pp=3,layers=1+3+1",
+                           1e-4,
+                           889,
+                           Schedule::Adaptive,
+                           {522, 105, 251, 33, 339, 455}},
+                          {"dp=2,pp=3,layers=1+3+1",
+                           3e-5,
+                           439,
+                           Schedule::OneForwardOneBackward,
+                           {157, 292, 381, 309}}}) {
+    SCOPED_TRACE(one.strategy);
+    const ExecutableGraph graph = graphOf(one.strategy);
+    const CostModel cost = costs(one.launch);
+    const Planner planner(graph, cost);
+    PlanOptions options = optionsOf(Batching::Ragged, one.tokens);
+    options.schedule = one.schedule;
+    const int64_t tokens =
+        std::accumulate(one.lengths.begin(), one.lengths.end(), INT64_C(0));
+    const auto whole = planner.training(one.lengths, tokens, options);
+    options.slices.policy = SlicePolicy::Auto;
+    const auto chosen = planner.training(one.lengths, tokens, options);
+    ASSERT_TRUE(whole.isOk() && chosen.isOk());
+    EXPECT_LE(timePlan(graph, *chosen, cost)->makespan,
+              timePlan(graph, *whole, cost)->makespan);
+  }
+}
+
 TEST(CutMiniBatchTest, AttentionThatLooksBehindIsNotPadded) {
   plan::Manifest manifest = attentive();
   manifest.mutable_kinds(1)->set_causal(false);

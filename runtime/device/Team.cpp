@@ -114,22 +114,26 @@ StatusOr<std::unique_ptr<Team>> Team::create(int threads) {
   if (threads == 0)
     threads = availableCores();
   std::unique_ptr<Team> team(new Team(threads));
-  for (int worker = 1; worker < threads; ++worker) {
-    // std::thread reports failure by an exception, which becomes a status here.
-    try {
-      team->threads_.emplace_back(
-          [t = team.get(), worker] { t->work(worker); });
-    } catch (const std::system_error &error) {
-      return Status::resourceExhausted(
-          "starting thread " + std::to_string(worker + 1) + " of " +
-          std::to_string(threads) + " failed: " + error.what() +
-          "; ask for fewer threads");
-    }
-  }
+  DYNA_RETURN_IF_ERROR(team->start());
   return team;
 }
 
-Team::~Team() {
+Status Team::start() {
+  for (int worker = 1; worker < size_; ++worker) {
+    // std::thread reports failure by throwing; no exception leaves this room.
+    try {
+      threads_.emplace_back([this, worker] { work(worker); });
+    } catch (const std::system_error &error) {
+      return Status::resourceExhausted(
+          "starting thread " + std::to_string(worker + 1) + " of " +
+          std::to_string(size_) + " failed: " + error.what() +
+          "; ask for fewer threads");
+    }
+  }
+  return Status::ok();
+}
+
+void Team::rest() {
   stop_.store(true);
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -137,7 +141,17 @@ Team::~Team() {
   wake_.notify_all();
   for (std::thread &thread : threads_)
     thread.join();
+  threads_.clear();
+  stop_.store(false);
 }
+
+void Team::wake() {
+  // Any thread may run any task, so fewer threads only take longer.
+  if (threads_.empty())
+    (void)start();
+}
+
+Team::~Team() { rest(); }
 
 void Team::run(int64_t count, Task task, void *context) {
   if (size_ == 1 || count == 1) {

@@ -49,6 +49,11 @@ public:
 
   int size() const { return size_; }
 
+  /// Ends all threads but the caller's. Until `wake`, the caller runs all tasks.
+  void rest();
+  /// Starts the threads again. If the system has none, the caller works alone.
+  void wake();
+
   /// Runs tasks [0, count) and returns when all are done. Called by one thread
   /// at a time, and never from inside a task.
   void run(int64_t count, Task task, void *context);
@@ -66,6 +71,7 @@ public:
 
 private:
   explicit Team(int threads) : size_(threads) {}
+  Status start();
   void work(int worker);
   void drain(uint64_t run, int worker);
   bool awaitRun(uint64_t lastRun);

@@ -62,7 +62,8 @@ Status Executor::prepareReplacement(const Replacement &to) {
                                     to.state->sides[rank].passedBytes));
     next->parts = parts.parts;
     next->regionBytes =
-        to.regionBytes.empty()
+        rank >= to.home().ranks() ? 0
+        : to.regionBytes.empty()
             ? next->parts.regionBytes
             : std::min(regionOn(to, rank), next->parts.regionBytes);
     machine_.noteUse(machine_.parts().persistentBytes +
@@ -72,6 +73,7 @@ Status Executor::prepareReplacement(const Replacement &to) {
     next->version = to.version;
     GraphSeat *behind = nullptr;
     if (rank < to.home().ranks()) {
+      machine_.device().team().wake();
       next->seats = makeSeats(to.graphs, next->parts.persistent);
       behind = next->seats.front().get();
       DYNA_RETURN_IF_ERROR(connect(next->seats));
@@ -106,6 +108,8 @@ Status Executor::endReplacement(bool isDone) {
   activeRanks_ = next->ranks;
   version_ = next->version;
   DYNA_RETURN_IF_ERROR(machine_.layOut(next->parts, next->regionBytes));
+  if (!hasPlace())
+    machine_.device().team().rest();
   if (memoryCheck_)
     memoryCheck_ = std::make_unique<MemoryCheck>(machine_);
   return Status::ok();

@@ -45,7 +45,9 @@ Status RankMachine::layOut(const ArenaParts &parts, int64_t regionBytes) {
   parts_ = parts;
   usedBytes_ = parts.arenaBytes - parts.regionBytes + regionBytes;
   noteUse(usedBytes_);
-  if (!isReserved_)
+  // A rank without a place has no tensors and no plans.
+  isReleased_ = parts.persistentBytes == 0 && regionBytes == 0;
+  if (!isReserved_ && !isReleased_)
     return Status::ok();
   return device_.giveBack(*arena_, parts.region + regionBytes,
                           parts.regionBytes - regionBytes);

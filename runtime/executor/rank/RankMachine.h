@@ -79,6 +79,11 @@ public:
   }
   /// Returns the bytes of the arena that tensors and plans use at present.
   int64_t usedBytes() const { return usedBytes_; }
+  /// Returns the bytes of the arena that have memory at present. Without a
+  /// reserve these are all, or none if the rank has no place.
+  int64_t residentBytes() const {
+    return isReleased_ ? 0 : isReserved_ ? usedBytes_ : parts_.arenaBytes;
+  }
   /// Returns the largest number of bytes of the arena that were used at one
   /// time. That is all of it, unless it was reserved.
   int64_t takenBytes() const { return takenBytes_; }
@@ -220,6 +225,7 @@ private:
   std::unique_ptr<Stream> stream_, uploads_;
   std::unique_ptr<Event> uploaded_; ///< the last upload
   ArenaParts parts_;
+  bool isReleased_ = false; ///< has no place, and gave back its arena
   bool isReserved_ =
       false; ///< memory of the arena is allocated when it is needed
   int64_t usedBytes_ = 0, takenBytes_ = 0;

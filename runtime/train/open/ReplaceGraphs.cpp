@@ -79,7 +79,7 @@ int64_t growthOf(const Session &session, const PlannedReplacement &next) {
         bytesToReplace(executor.persistentBytes(), tensors,
                        next.state.sides[static_cast<size_t>(rank)].passedBytes),
         tensors + region);
-    growth += std::max<int64_t>(need - executor.usedBytes(), 0);
+    growth += std::max<int64_t>(need - executor.residentBytes(), 0);
   }
   return growth;
 }

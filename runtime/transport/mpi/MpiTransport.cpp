@@ -120,8 +120,12 @@ protected:
     if (std::exchange(moves_, wire_->moves) != wire_->moves)
       moved_ = now;
     const auto waited = now - std::max(began, moved_);
+    // A rank without work waits for whole steps. So sleeps grow with the wait, and
+    // add at most a hundredth of it.
     if (waited > std::chrono::milliseconds(5))
-      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      std::this_thread::sleep_for(std::clamp<Clock::duration>(
+          waited / 100, std::chrono::microseconds(50),
+          std::chrono::milliseconds(5)));
     else if (wire_->isCrowded() || waited > std::chrono::microseconds(100))
       std::this_thread::yield();
   }

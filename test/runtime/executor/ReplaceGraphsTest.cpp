@@ -11,6 +11,7 @@
 #include "test/runtime/executor/ReplacedGraphs.h"
 
 #include <gmock/gmock.h>
+#include <sys/mman.h>
 
 using namespace dyna;
 using namespace dyna::test;
@@ -190,6 +191,46 @@ TEST(ReplaceGraphsTest, RanksComeAndGo) {
     EXPECT_EQ(result.uses.size(), 4u);
     EXPECT_EQ(result.traffic.messages > 0, rank < 2);
   }
+}
+
+/// Pages of an arena that have memory.
+int64_t residentPages(const Executor &executor) {
+  Buffer &arena = executor.machine().arena();
+  constexpr int64_t page = 4096;
+  std::vector<unsigned char> pages(
+      static_cast<size_t>((arena.bytes() + page - 1) / page));
+  EXPECT_EQ(
+      mincore(arena.data(), static_cast<size_t>(arena.bytes()), pages.data()),
+      0);
+  return std::count_if(pages.begin(), pages.end(),
+                       [](unsigned char one) { return one & 1; });
+}
+
+/// A rank without a place gives back the memory of its arena, and takes it again.
+TEST(ReplaceGraphsTest, FreedRanksGiveBackTheirMemory) {
+  const TinyOptions tiny = tinyOf(plan::F64, false);
+  ReplacedGraphs run("dp=4", tiny, unchecked(), {});
+  auto check = [&](size_t places) {
+    for (size_t rank = 0; rank < 4; ++rank) {
+      const Executor &executor = run.team().executor(rank);
+      EXPECT_EQ(residentPages(executor) > 1, rank < places) << rank;
+      EXPECT_EQ(executor.residentBytes() > 0, rank < places) << rank;
+    }
+  };
+  check(4);
+  EXPECT_OK(run.step());
+  for (const auto &[strategy, places] : {std::pair("pp=2,layers=3+2", 2),
+                                         {"dp=1", 1},
+                                         {"dp=3", 3},
+                                         {"dp=4", 4}}) {
+    EXPECT_OK(run.replace(strategy));
+    EXPECT_OK(run.step());
+    check(static_cast<size_t>(places));
+  }
+  ReplacedGraphs stays("dp=4", tiny, unchecked(), {});
+  for (int step = 0; step < 5; ++step)
+    EXPECT_OK(stays.step());
+  expectNear(run.outcome(), stays.outcome());
 }
 
 TEST(ReplaceGraphsTest, RandomGraphsKeepTheState) {

@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <functional>
 
 namespace dyna::test {
@@ -28,6 +30,10 @@ public:
     int64_t bucketBytes = 700;
     /// Parts of the state that a broken switch forgets.
     std::vector<ParameterPart> forgotten = {};
+    /// Returns true for what a broken switch does not bring to a rank.
+    std::function<bool(const SwitchTensor &, const RankBox &)> forgets = {};
+    /// Numbers of parameters with masks.
+    std::vector<int> masked = {};
   };
 
   /// Makes the ranks of this process.
@@ -46,6 +52,12 @@ public:
                  const MakeTeam &make, const Options &options)
       : options_(options), program_(tiny),
         model_(*openProgram(program_.program())) {
+    if (!options_.masked.empty()) {
+      std::vector<bool> masked(model_.parameters());
+      for (int p : options_.masked)
+        masked[p] = true;
+      model_.setMasks(std::move(masked));
+    }
     graph_ = graphOf(strategy);
     auto team = make(program_, {{graph_.get()}});
     EXPECT_TRUE(team.isOk()) << team.status().message();
@@ -71,6 +83,13 @@ public:
       for (ParameterPart part : options_.forgotten)
         if (tensor.part == part)
           tensor.to.clear();
+    if (options_.forgets)
+      for (SwitchTensor &tensor : tensors)
+        tensor.to.erase(std::remove_if(tensor.to.begin(), tensor.to.end(),
+                                       [&](const RankBox &box) {
+                                         return options_.forgets(tensor, box);
+                                       }),
+                        tensor.to.end());
     const int ranks = std::max({team_->worldRanks(), graph->ranks()});
     DYNA_ASSIGN_OR_RETURN(SwitchPlan plan,
                           onNodes(ranks, options_.bucketBytes)(tensors));
@@ -83,7 +102,12 @@ public:
     to.state = &state;
     to.bytesUnderWay = 2 * options_.bucketBytes;
     to.version = team_->version() + 1;
+    sentBytes_ = state.sentBytes();
+    const auto begin = std::chrono::steady_clock::now();
     DYNA_RETURN_IF_ERROR(team_->replace(to));
+    carrySeconds_ =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+            .count();
     graph_ = std::move(graph);
     return Status::ok();
   }
@@ -150,6 +174,10 @@ public:
 
   Outcome outcome() { return {losses_, state()}; }
   RankTeam &team() { return *team_; }
+  const Model &model() const { return model_; }
+  /// Bytes that the plan of the last replacement sends.
+  int64_t sentBytes() const { return sentBytes_; }
+  double carrySeconds() const { return carrySeconds_; }
   const ExecutableGraph &graph() const { return *graph_; }
 
 private:
@@ -162,6 +190,8 @@ private:
   std::unique_ptr<RankTeam> team_;
   std::vector<double> losses_;
   int64_t steps_ = 0;
+  int64_t sentBytes_ = 0;
+  double carrySeconds_ = 0;
 };
 
 } // namespace dyna::test

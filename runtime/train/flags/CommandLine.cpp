@@ -314,6 +314,12 @@ Status checkRepack(const TrainOptions &options) {
   DYNA_RETURN_IF_ERROR(parseRepacks(options.repack).status());
   if (!options.repack.empty())
     DYNA_RETURN_IF_ERROR(checkMoves(options, "repack"));
+  if (options.release != "wait" && options.release != "exit")
+    return Status::invalidArgument(formatText(
+        "--release expects wait or exit, but got '%s'", options.release));
+  if (options.release == "exit" && options.save.empty())
+    return Status::invalidArgument(
+        "--release exit saves the run before it ends: give --save DIR");
   if (options.rebalance.empty())
     return Status::ok();
   DYNA_RETURN_IF_ERROR(parseRebalanceFlag(options.rebalance).status());

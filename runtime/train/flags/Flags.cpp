@@ -210,8 +210,15 @@ std::vector<Flag> ranksFlags() {
       text("Ranks", "repack", "LIST",
            "go over to other ranks between two steps: \"6@3000; "
            "dp=2,pp=2@7000\" after 3000 steps to 6 ranks with the same tp, "
-           "after 7000 to a strategy; freed ranks wait, and can come back",
+           "after 7000 to a strategy; auto: behind each change of the model to "
+           "the fewest ranks that hold it; auto=per-rank, auto=replicas: to "
+           "those with the most tokens/s per rank, or in all; freed ranks "
+           "wait, and can come back",
            &O::repack, Stored::Yes),
+      text("Ranks", "release", "WORD",
+           "what --repack does with freed ranks: wait, or exit: the run saves "
+           "and ends with code 3, and --resume goes on with fewer ranks",
+           &O::release, Stored::Yes),
       text("Ranks", "rebalance", "WORDS",
            "move layers between stages when that makes steps faster: time, "
            "parameters or diffusion says by what layers are balanced; also "

@@ -28,18 +28,43 @@ bool isNumber(const std::string &text) {
   });
 }
 
+/// Reads `auto` and `auto=GOAL`; returns nothing for other words.
+StatusOr<std::optional<PackGoal>> parseGoal(const std::string &text) {
+  if (text == "auto")
+    return std::optional(PackGoal::Fewest);
+  if (text.rfind("auto=", 0) != 0)
+    return std::optional<PackGoal>();
+  auto goal = findPackGoal(text.substr(5));
+  if (!goal.isOk())
+    return Status(goal.status().code(),
+                  formatText("--repack %s: %s", text, goal.status().message()));
+  return std::optional(*goal);
+}
+
 StatusOr<Repack> parseEntry(const std::string &text) {
   const size_t at = text.rfind('@');
+  DYNA_ASSIGN_OR_RETURN(const std::optional<PackGoal> goal,
+                        parseGoal(trim(text.substr(0, at))));
+  if (goal && at == std::string::npos) {
+    Repack repack;
+    repack.step = Repack::always;
+    repack.goal = goal;
+    return repack;
+  }
   if (at == std::string::npos || trim(text.substr(0, at)).empty())
     return Status::invalidArgument(formatText(
         "--repack expects entries RANKS@STEP or STRATEGY@STEP, separated by "
-        "';', such as \"6@3000; dp=2,pp=2@7000\", but got '%s'",
+        "';', such as \"6@3000; dp=2,pp=2@7000\", or auto, but got '%s'",
         text));
   Repack repack;
   const std::string target = trim(text.substr(0, at));
   DYNA_ASSIGN_OR_RETURN(
       repack.step, parseWholeNumber("repack " + target + "@STEP",
                                     trim(text.substr(at + 1)), 1, mostSteps));
+  if (goal) {
+    repack.goal = goal;
+    return repack;
+  }
   if (!isNumber(target)) {
     repack.strategy = target;
     return repack;
@@ -59,6 +84,12 @@ StatusOr<std::vector<Repack>> parseRepacks(const std::string &text) {
     const std::string entry = trim(text.substr(begin, end - begin));
     begin = end + 1;
     DYNA_ASSIGN_OR_RETURN(Repack repack, parseEntry(entry));
+    if (repack.step == Repack::always && !repacks.empty())
+      return Status::invalidArgument(
+          formatText("--repack '%s' has no step and is not the first entry: "
+                     "give it first, "
+                     "or with @STEP",
+                     entry));
     if (!repacks.empty() && repack.step <= repacks.back().step)
       return Status::invalidArgument(formatText(
           "--repack '%s' does not come after '%s': give the entries in the "
@@ -71,7 +102,7 @@ StatusOr<std::vector<Repack>> parseRepacks(const std::string &text) {
 
 Status checkRepackSteps(const std::vector<Repack> &repacks, int64_t done) {
   for (const Repack &repack : repacks)
-    if (repack.step < done)
+    if (repack.step != Repack::always && repack.step < done)
       return Status::invalidArgument(formatText(
           "--repack %s is in the past: the run has done %d steps, so give "
           "entries from @%d on",
@@ -80,6 +111,12 @@ Status checkRepackSteps(const std::vector<Repack> &repacks, int64_t done) {
 }
 
 std::string describeRepack(const Repack &repack) {
+  if (repack.goal) {
+    const std::string text = std::string("auto=") + wordOf(*repack.goal);
+    return repack.step == Repack::always
+               ? text
+               : formatText("%s@%d", text, repack.step);
+  }
   return formatText("%s@%d",
                     repack.ranks > 0 ? std::to_string(repack.ranks)
                                      : repack.strategy,

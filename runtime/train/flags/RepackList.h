@@ -6,33 +6,42 @@
 // strategy.
 //
 //     6@3000; 4@5000; dp=2,pp=2@7000
+//     auto; 8@9000
+//     auto=per-rank@4000
 //
-// The number after @ is the number of steps that are done before the change. A
-// number alone is a number of ranks. Anything else is a strategy, in the words
-// of --strategy.
+// Behind @ stands how many steps are done before the run goes over. A number alone is
+// a number of ranks. `auto` and `auto=GOAL` leave the number to the run (PackGoals.h).
+// Without a step this is done at the start and behind each change of the model. Anything
+// else is a strategy, in the words of --strategy.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DYNA_RUNTIME_TRAIN_REPACKLIST_H
 #define DYNA_RUNTIME_TRAIN_REPACKLIST_H
 
+#include "runtime/elastic/pack/PackGoals.h"
 #include "runtime/elastic/pack/PackStrategy.h"
 #include "runtime/plan/model/Strategy.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace dyna {
 
 struct Repack {
-  int64_t step = 0;     ///< steps before the change
-  int ranks = 0;        ///< 0: `strategy` gives the ranks
-  std::string strategy; ///< empty: the present one, packed into `ranks`
+  /// `step` of an entry that holds behind every change of the model.
+  static constexpr int64_t always = -1;
+
+  int64_t step = 0;             ///< steps that are done before
+  int ranks = 0;                ///< 0: `strategy` says it
+  std::string strategy;         ///< empty: the present one, packed into `ranks`
+  std::optional<PackGoal> goal; ///< the run chooses the ranks
 };
 
-/// Parses the list. Steps are at least 1 and ascend. An empty text has no
-/// entries.
+/// Parses the list. Steps are at least 1 and ascend. One entry may have no step:
+/// it is the first one. An empty text has no entries.
 StatusOr<std::vector<Repack>> parseRepacks(const std::string &text);
 
 /// Fails if an entry of the list is due before `done` steps.

@@ -10,6 +10,7 @@
 #ifndef DYNA_RUNTIME_TRAIN_MOVES_H
 #define DYNA_RUNTIME_TRAIN_MOVES_H
 
+#include "runtime/train/flags/RepackList.h"
 #include "runtime/train/open/NextGraphs.h"
 
 #include <optional>
@@ -20,6 +21,14 @@ class Moves {
 public:
   /// `session` must outlive it.
   explicit Moves(Session &session) : session_(session) {}
+
+  /// Returns the goal of an entry of --repack that is due after `step` steps, or
+  /// nothing.
+  std::optional<PackGoal> goalAt(int64_t step) const;
+  /// Returns the goal that holds after every change of the model, or nothing.
+  std::optional<PackGoal> goal() const { return goalAt(Repack::always); }
+  /// Returns true if a remaining entry has a goal.
+  bool hasGoal() const;
 
   /// Returns the strategy that the run goes over to after `step` steps, or
   /// nothing. Fails if that is not possible from the present strategy.

@@ -39,6 +39,15 @@
 namespace dyna {
 namespace {
 
+/// Exit code of a run that --release ended.
+constexpr int releasedCode = 3;
+
+/// Reasons for which a run ended early.
+struct Ending {
+  int stoppedBy = 0; ///< signal; 0: none
+  bool isReleased = false;
+};
+
 /// Why standard output could not be written: errno of the first failure; 0: it
 /// could. A later call sets errno anew.
 int outputError = 0;
@@ -203,7 +212,7 @@ void sayDone(const ResumedRun &run, const TrainOptions &options,
 /// becomes the signal that ended the run early, if any.
 Status train(const dyna_program &program, const Model &model,
              const TrainOptions &options, const Checkpoint *loaded,
-             const ResumedRun *resumed, int &stoppedBy) {
+             const ResumedRun *resumed, Ending &ending) {
   Session session;
   DYNA_RETURN_IF_ERROR(openSession(program, model, options, true,
                                    resumed ? &resumed->checkpoint : loaded,
@@ -220,7 +229,8 @@ Status train(const dyna_program &program, const Model &model,
   Trainer trainer(session, loaded, resumed);
   DYNA_RETURN_IF_ERROR(
       tellOthers(session, guarded([&] { return trainer.run(); })));
-  stoppedBy = trainer.summary().stoppedBy;
+  ending.stoppedBy = trainer.summary().stoppedBy;
+  ending.isReleased = trainer.summary().releasedTo > 0;
   if (session.writesFiles())
     print(summaryText(session, trainer.summary()));
   // Launchers end a job at the first exit code that is not 0, so print before.
@@ -331,12 +341,12 @@ Status writeLengths(const Model &model, const TrainOptions &options) {
 }
 
 Status startRun(const dyna_program &program, Model &model, TrainOptions options,
-                int &stoppedBy) {
+                Ending &ending) {
   DYNA_RETURN_IF_ERROR(resolveOptions(options));
   DYNA_RETURN_IF_ERROR(setMasks(model, options));
   DYNA_RETURN_IF_ERROR(checkOutputPaths(options));
   if (!options.planOnly.empty())
-    return planOnly(model, options, stoppedBy);
+    return planOnly(model, options, ending.stoppedBy);
   if (!options.writeLengths.empty())
     return writeLengths(model, options);
   std::optional<Checkpoint> loaded;
@@ -347,7 +357,7 @@ Status startRun(const dyna_program &program, Model &model, TrainOptions options,
   const Checkpoint *start = loaded ? &*loaded : nullptr;
   return options.evaluate
              ? evaluateOnly(program, model, options, start)
-             : train(program, model, options, start, nullptr, stoppedBy);
+             : train(program, model, options, start, nullptr, ending);
 }
 
 StatusOr<RunState> stateOf(const Checkpoint &checkpoint) {
@@ -369,7 +379,7 @@ StatusOr<RunState> stateOf(const Checkpoint &checkpoint) {
 
 Status resumeRun(const dyna_program &program, Model &model,
                  const std::vector<std::string> &arguments,
-                 TrainOptions options, int &stoppedBy) {
+                 TrainOptions options, Ending &ending) {
   DYNA_ASSIGN_OR_RETURN(Checkpoint checkpoint, loadCheckpoint(options.resume));
   DYNA_ASSIGN_OR_RETURN(RunState state, stateOf(checkpoint));
   ResumedRun run{std::move(checkpoint), std::move(state), {}};
@@ -386,7 +396,7 @@ Status resumeRun(const dyna_program &program, Model &model,
     sayDone(run, options, false);
     return Status::ok();
   }
-  return train(program, model, options, nullptr, &run, stoppedBy);
+  return train(program, model, options, nullptr, &run, ending);
 }
 
 } // namespace
@@ -440,15 +450,18 @@ static int runGuarded(const dyna_program &program, int argc,
     describe(program, *model, options);
     return exitCode(Status::ok(), name.c_str());
   }
-  int stoppedBy = 0;
-  int code = exitCode(
-      !options.profile.empty() ? profile(program, *model, options, stoppedBy)
-      : options.resume.empty()
-          ? startRun(program, *model, options, stoppedBy)
-          : resumeRun(program, *model, arguments, options, stoppedBy),
-      name.c_str());
-  // A program that a signal ended has this exit code in shells, too.
-  return code == 0 && stoppedBy ? 128 + stoppedBy : code;
+  Ending ending;
+  int code =
+      exitCode(!options.profile.empty()
+                   ? profile(program, *model, options, ending.stoppedBy)
+               : options.resume.empty()
+                   ? startRun(program, *model, options, ending)
+                   : resumeRun(program, *model, arguments, options, ending),
+               name.c_str());
+  // As shells say it of a program that a signal ended.
+  if (code == 0 && ending.stoppedBy)
+    return 128 + ending.stoppedBy;
+  return code == 0 && ending.isReleased ? releasedCode : code;
 }
 
 int runProgram(const dyna_program &program, int argc, const char *const *argv) {

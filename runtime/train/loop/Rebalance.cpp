@@ -16,13 +16,6 @@
 namespace dyna {
 namespace {
 
-double medianOf(std::vector<double> values) {
-  const auto half =
-      values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), half, values.end());
-  return *half;
-}
-
 /// Returns how much longer the slowest stage takes than the mean.
 double imbalanceOf(const std::vector<double> &loads) {
   const double sum = std::accumulate(loads.begin(), loads.end(), 0.0);
@@ -158,12 +151,7 @@ MoveProblem Rebalance::problemOf(std::vector<double> waits,
                                  int64_t stepsLeft) const {
   MoveProblem problem;
   const Strategy &now = strategy();
-  for (size_t layer = 0; layer < steps_.front().layers.size(); ++layer) {
-    std::vector<double> seconds;
-    for (const StepLoad &step : steps_)
-      seconds.push_back(step.layers[layer]);
-    problem.seconds.push_back(medianOf(std::move(seconds)));
-  }
+  problem.seconds = medianSeconds(steps_);
   double microBatches = 0;
   for (const StepLoad &step : steps_)
     microBatches += static_cast<double>(step.microBatches) /

@@ -26,6 +26,7 @@
 #define DYNA_RUNTIME_TRAIN_REBALANCE_H
 
 #include "runtime/train/flags/RebalanceFlag.h"
+#include "runtime/train/loop/StepLoad.h"
 #include "runtime/train/open/NextGraphs.h"
 
 #include <deque>
@@ -33,18 +34,6 @@
 #include <optional>
 
 namespace dyna {
-
-/// Times and amount of work of one step.
-struct StepLoad {
-  std::vector<double> layers; ///< seconds of a micro-batch, by layer
-  std::vector<double> waits;  ///< of links, by stage; empty: to be measured
-  double seconds = 0;         ///< of the step
-  int64_t tokens = 0;
-  int64_t microBatches = 0;
-  double planSeconds = 0;
-  /// Micro-batches of the step; empty: a formula weighs cuts.
-  std::vector<plan::MicroBatch> work;
-};
 
 class Rebalance {
 public:

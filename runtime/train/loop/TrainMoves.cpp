@@ -59,6 +59,30 @@ int64_t Trainer::stepsLeft(int64_t step) const {
   return end - step;
 }
 
+void Trainer::modelChanged() {
+  rebalance_.modelChanged();
+  packing_.modelChanged();
+}
+
+StatusOr<std::optional<Trainer::Wanted>> Trainer::packedBefore(int64_t step) {
+  std::optional<PackGoal> goal = moves_.goalAt(step);
+  if (!goal && packing_.isDue())
+    goal = moves_.goal();
+  if (!goal)
+    return std::optional<Wanted>();
+  DYNA_RETURN_IF_ERROR(finishSteps());
+  if (summary_.hasDroppedStep)
+    return std::optional<Wanted>();
+  DYNA_ASSIGN_OR_RETURN(auto next, packing_.choose(*goal));
+  if (session_.writesFiles())
+    progress_.note("note: --repack auto: " + packing_.answer());
+  if (next)
+    return std::optional(
+        Wanted{*next, /*isRebalance=*/false, /*isPacked=*/true});
+  moves_.end(step);
+  return std::optional<Wanted>();
+}
+
 StatusOr<std::optional<Trainer::Wanted>> Trainer::wantedBefore(int64_t step) {
   std::optional<NextStrategy> next;
   if (chooseNext_) {
@@ -68,8 +92,9 @@ StatusOr<std::optional<Trainer::Wanted>> Trainer::wantedBefore(int64_t step) {
   }
   if (next)
     return std::optional(Wanted{*next, /*isRebalance=*/false});
-  if (!rebalance_.isOn())
-    return std::optional<Wanted>();
+  DYNA_ASSIGN_OR_RETURN(auto packed, packedBefore(step));
+  if (packed || !rebalance_.isOn())
+    return packed;
   DYNA_RETURN_IF_ERROR(finishSteps());
   if (summary_.hasDroppedStep)
     return std::optional<Wanted>();
@@ -86,8 +111,8 @@ StatusOr<PlannedReplacement> Trainer::planWanted(int64_t step,
   DYNA_ASSIGN_OR_RETURN(PlannedReplacement planned,
                         planReplacement(session_, wanted.next));
   planned.step = step;
-  if (wanted.isRebalance)
-    DYNA_RETURN_IF_ERROR(checkGrowth(session_, planned));
+  // Arenas of --repack have their memory, but for those that were given back.
+  DYNA_RETURN_IF_ERROR(checkGrowth(session_, planned));
   return planned;
 }
 
@@ -111,6 +136,22 @@ void Trainer::tellReplaced(int64_t step, const std::string &before,
   checkLogged(metrics_.writeLine(
       moveRecord(step, before, session_, cost,
                  wanted.isRebalance ? &rebalance_ : nullptr)));
+}
+
+bool Trainer::endsReleased(int64_t step, const PlannedReplacement &next) {
+  const int ranks = next.graphs->home().graph->ranks();
+  // A run that has done no step has nothing to save.
+  if (options_.release != "exit" || summary_.steps == 0 ||
+      ranks >= session_.home().graph->ranks())
+    return false;
+  session_.options = next.options;
+  summary_.releasedTo = ranks;
+  if (session_.writesFiles())
+    progress_.note(formatText(
+        "note: --release exit: the run ends after step %d; start it again with "
+        "--resume %s, on %s",
+        step, options_.save, countOf(ranks, "rank")));
+  return true;
 }
 
 Status Trainer::replaceIfWanted(int64_t step) {
@@ -139,8 +180,9 @@ Status Trainer::replaceIfWanted(int64_t step) {
                          : planned.status().message()));
     return Status::ok();
   }
-  // Mini-batches that were planned ahead have to be planned again for the next
-  // graphs.
+  if (endsReleased(step, *planned))
+    return Status::ok();
+  // Mini-batches that were read and planned ahead are read again, for the next graphs.
   closePlans();
   DYNA_RETURN_IF_ERROR(replaceGraphs(session_, *planned));
   DYNA_RETURN_IF_ERROR(reader_.seek(cursor_));

@@ -123,7 +123,7 @@ static std::vector<double> loadsOf(const StepGraphs &graphs,
                                    const StepResult &result) {
   const ExecutableGraph &home = *graphs.home().graph;
   const size_t microBatches = result.microBatchLosses.size();
-  if (graphs.areSeveral() || home.stages() == 1 || microBatches == 0)
+  if (graphs.areSeveral() || microBatches == 0)
     return {};
   std::vector<double> loads = result.layerSeconds;
   for (double &seconds : loads)
@@ -156,7 +156,8 @@ StepMetrics Trainer::metricsOf(const LaunchedStep &launched,
   for (const RankUse &use : result.uses)
     metrics.peakBytes += use.peakBytes;
   metrics.microBatches = static_cast<int64_t>(result.microBatchLosses.size());
-  metrics.layerSeconds = loadsOf(*session_.graphs, result);
+  if (session_.home().graph->stages() > 1)
+    metrics.layerSeconds = loadsOf(*session_.graphs, result);
   metrics.measured =
       reportMeasured(session_, *planned.plan, seconds, result.uses);
   metrics.predicted = planned.predicted;
@@ -170,6 +171,28 @@ StepMetrics Trainer::metricsOf(const LaunchedStep &launched,
   metrics.switchBytes = result.switchBytes;
   pruning_.addTo(metrics);
   return metrics;
+}
+
+void Trainer::measureLoad(const LaunchedStep &launched,
+                          const StepMetrics &metrics,
+                          const StepResult &result) {
+  const bool packs = moves_.hasGoal();
+  if (!rebalance_.isOn() && !packs)
+    return;
+  StepLoad load;
+  load.layers = metrics.layerSeconds;
+  load.seconds = metrics.seconds - metrics.planWaitSeconds;
+  load.tokens = metrics.tokens;
+  load.microBatches = metrics.microBatches;
+  load.planSeconds = metrics.planSeconds;
+  load.work = launched.planned.plan->phases().front().plan.microBatches;
+  if (packs) {
+    StepLoad all = load;
+    all.layers = loadsOf(*session_.graphs, result);
+    packing_.stepEnded(std::move(all));
+  }
+  if (rebalance_.isOn())
+    rebalance_.stepEnded(launched.step, std::move(load));
 }
 
 Status Trainer::takeNonfinite(const StepMetrics &metrics) {
@@ -220,16 +243,7 @@ Status Trainer::finishStep() {
                 std::chrono::duration<double>(finished_ - begin).count(),
                 follows ? 0 : launched.waited);
   checkLogged(metrics_.write(metrics));
-  if (rebalance_.isOn())
-    rebalance_.stepEnded(
-        launched.step,
-        {metrics.layerSeconds,
-         {},
-         metrics.seconds - metrics.planWaitSeconds,
-         metrics.tokens,
-         metrics.microBatches,
-         metrics.planSeconds,
-         launched.planned.plan->phases().front().plan.microBatches});
+  measureLoad(launched, metrics, result);
   const bool isFinite =
       std::isfinite(metrics.loss) && std::isfinite(metrics.gradientNorm);
   if (!isFinite)

@@ -98,7 +98,7 @@ Trainer::Trainer(Session &session, const Checkpoint *loaded,
                  const ResumedRun *resumed)
     : session_(session), options_(session.options), loaded_(loaded),
       resumed_(resumed), moves_(session), rebalance_(session),
-      reader_(session.data, session.batchOptions()),
+      packing_(session), reader_(session.data, session.batchOptions()),
       progress_(Progress::detect(options_.progress,
                                  options_.noProgress || !session.writesFiles()),
                 resumed ? resumed->state.step : 0, options_.steps),
@@ -349,7 +349,7 @@ Status Trainer::runPlannedSteps() {
   saves_.start(SaveSchedule::Clock::now());
   for (int64_t step = summary_.firstStep; step < options_.steps; ++step) {
     DYNA_RETURN_IF_ERROR(replaceIfWanted(step));
-    if (summary_.hasDroppedStep)
+    if (summary_.hasDroppedStep || summary_.releasedTo > 0)
       break;
     // If the next plan is late, finish the steps in flight first, so that their
     // results are not reported late, too.
@@ -406,7 +406,7 @@ Status Trainer::pruneIfDue(int64_t step) {
   if (!pruning_.isDue(step))
     return Status::ok();
   DYNA_RETURN_IF_ERROR(pruning_.prune(*session_.ranks, step));
-  rebalance_.modelChanged();
+  modelChanged();
   if (session_.writesFiles())
     progress_.note("note: --prune: " + pruning_.describeEvent());
   return Status::ok();

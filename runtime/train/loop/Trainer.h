@@ -10,6 +10,7 @@
 #include "runtime/train/files/Metrics.h"
 #include "runtime/train/files/Progress.h"
 #include "runtime/train/flags/SaveSchedule.h"
+#include "runtime/train/loop/AutoPack.h"
 #include "runtime/train/loop/Evaluator.h"
 #include "runtime/train/loop/Moves.h"
 #include "runtime/train/loop/PruneEvents.h"
@@ -62,6 +63,8 @@ struct TrainSummary {
   int64_t slicedSteps = 0;    ///< steps that slice samples
   SliceCount slices;          ///< of these steps
   std::string savedTo;
+  int releasedTo =
+      0; ///< ranks with which the run is to go on; 0: it was not released
   std::string pruning;     ///< share of zeros; empty without --prune
   std::string balance;     ///< moves of layers; empty without --rebalance
   bool isWhole = false;    ///< the run has done all steps that were asked for
@@ -142,8 +145,13 @@ private:
   struct Wanted {
     NextStrategy next;
     bool isRebalance = false; ///< a cut of --rebalance
+    bool isPacked = false;    ///< ranks of `--repack auto`
   };
   StatusOr<std::optional<Wanted>> wantedBefore(int64_t step);
+  /// Asks `--repack auto`, if an answer is due before a step.
+  StatusOr<std::optional<Wanted>> packedBefore(int64_t step);
+  /// Tells all that measure steps that the model is another one.
+  void modelChanged();
   /// Returns how many steps run from this one on before the model or the strategy
   /// changes, or the run ends.
   int64_t stepsLeft(int64_t step) const;
@@ -152,6 +160,7 @@ private:
   StatusOr<PlannedReplacement> planWanted(int64_t step,
                                           const Wanted &wanted) const;
   /// Tells the user of a finished replacement.
+  bool endsReleased(int64_t step, const PlannedReplacement &next);
   void tellReplaced(int64_t step, const std::string &before,
                     const PlannedReplacement &done, const Wanted &wanted);
   /// Prunes weights before a step, if there is an event.
@@ -198,6 +207,9 @@ private:
   /// for its plan, which comes on top.
   StepMetrics metricsOf(const LaunchedStep &launched, const StepResult &result,
                         double seconds, double waited) const;
+  /// Tells --rebalance and `--repack auto` what a step took.
+  void measureLoad(const LaunchedStep &launched, const StepMetrics &metrics,
+                   const StepResult &result);
   /// Skips a step whose loss or gradient is not finite, or ends the run.
   Status takeNonfinite(const StepMetrics &metrics);
   /// Drops the launched steps after one that ends the run. They have changed
@@ -229,6 +241,7 @@ private:
   ChooseNext chooseNext_; ///< may be empty
   Moves moves_;
   Rebalance rebalance_;
+  AutoPack packing_;
   BatchReader reader_;                 ///< ahead of the steps
   std::unique_ptr<PlanSource> source_; ///< while steps run, as the next
   std::unique_ptr<PlanAhead> plans_;

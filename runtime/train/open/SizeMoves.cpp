@@ -124,6 +124,8 @@ sizeEntries(Session &session, const std::vector<Repack> &repacks,
   const StepGraphs *now = session.graphs.get();
   TrainOptions options = session.options;
   for (const Repack &repack : repacks) {
+    if (repack.goal)
+      continue; // known while the run trains
     auto next = sizeEntry(session, repack, options,
                           now->home().graph->strategy(), limit);
     DYNA_RETURN_IF_ERROR(inEntry(repack, next.status()));
@@ -155,11 +157,13 @@ static int64_t bytesOfAnyCut(const StepGraphs &graphs,
   const ExecutableGraph &graph = *graphs.home().graph;
   if (rank >= graph.ranks())
     return 0;
+  const Strategy &strategy = graph.strategy();
+  const int64_t sharers = strategy.zero ? strategy.dp : 1;
   int64_t tensors = 0, region = 0;
   ExecutableGraph::Place place = graph.placeOf(rank);
   for (place.stage = 0; place.stage < graph.stages(); ++place.stage) {
     const int other = graph.rankAt(place);
-    tensors += persistentOn(graphs, other);
+    tensors += sharers * persistentOn(graphs, other);
     region += regions.bytes[static_cast<size_t>(other)];
   }
   return bytesToReplace(tensors, tensors, tensors) + region;
@@ -179,7 +183,7 @@ static Status reserveForCuts(Session &session,
   bool hasStages = now.chosen.home().graph->stages() > 1;
   for (const SizedGraphs &next : sized)
     hasStages |= next.chosen.home().graph->stages() > 1;
-  if (!hasStages)
+  if (!hasStages && !session.options.rebalance.empty())
     return Status::invalidArgument(formatText(
         "--rebalance moves layers between stages, but strategy '%s' has one "
         "stage: give a strategy with pp=2 or more",
@@ -214,10 +218,14 @@ static Status sizeArenas(Session &session, const std::vector<Repack> &repacks,
     ranks = std::max(ranks, graphs.chosen.home().graph->ranks());
   ArenaSizes sizes(ranks, limit);
   const StepGraphs *now = session.graphs.get();
-  for (size_t i = 0; i < sized.size(); ++i) {
-    const StepGraphs &next = *sized[i].chosen.graphs;
-    sizes.add(sized[i]);
-    DYNA_RETURN_IF_ERROR(inEntry(repacks[i], sizes.addWay(*now, next)));
+  size_t number = 0;
+  for (const Repack &repack : repacks) {
+    if (repack.goal)
+      continue;
+    const SizedGraphs &graphs = sized[number++];
+    const StepGraphs &next = *graphs.chosen.graphs;
+    sizes.add(graphs);
+    DYNA_RETURN_IF_ERROR(inEntry(repack, sizes.addWay(*now, next)));
     now = &next;
   }
   session.arenasAtLeast = std::move(sizes).take();
@@ -240,8 +248,12 @@ Status sizeMoves(Session &session) {
   DYNA_RETURN_IF_ERROR(sizeArenas(session, repacks, sized, limit));
   if (repacks.empty())
     session.mostRanks = 0;
-  return options.rebalance.empty() ? Status::ok()
-                                   : reserveForCuts(session, sized, limit);
+  const bool hasGoal =
+      std::any_of(repacks.begin(), repacks.end(),
+                  [](const Repack &repack) { return repack.goal.has_value(); });
+  return options.rebalance.empty() && !hasGoal
+             ? Status::ok()
+             : reserveForCuts(session, sized, limit);
 }
 
 } // namespace dyna

@@ -7,7 +7,7 @@
 // allocated once, large enough for all graphs and for the switches between
 // them.
 //
-// With --rebalance the later cuts are not known. An arena then has addresses
+// With --rebalance and `--repack auto` the later cuts are not known. An arena then has addresses
 // for any cut, and memory for the present one. Every move first checks if the
 // memory that it needs is free. With --rank-memory an arena has that memory
 // from the start.

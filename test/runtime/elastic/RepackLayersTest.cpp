@@ -5,6 +5,7 @@
 #include "runtime/elastic/pack/RepackLayers.h"
 
 #include "runtime/elastic/balance/StageLoads.h"
+#include "runtime/elastic/pack/PackGoals.h"
 #include "runtime/elastic/pack/PackPolicies.h"
 #include "test/runtime/elastic/AllCuts.h"
 
@@ -333,6 +334,77 @@ TEST(PackPoliciesTest, EveryPolicyKeepsAllLayers) {
   }
   EXPECT_GT(emptied, 300);
   EXPECT_GT(unordered, 100);
+}
+
+/// Numbers in which the first packing of a goal is the largest.
+std::vector<double> worthOf(PackGoal goal, const Packing &packing) {
+  switch (goal) {
+  case PackGoal::Fewest:
+    return {-static_cast<double>(packing.ranks())};
+  case PackGoal::PerRank:
+    return {packing.perRank(), static_cast<double>(packing.ranks())};
+  case PackGoal::Replicas:
+    return {packing.tokensPerSecond, -static_cast<double>(packing.ranks())};
+  }
+  return {};
+}
+
+// All numbers of ranks that have room are listed, the best first, as all cuts say.
+TEST(PackGoalsTest, OrdersAllPackingsThatHaveRoom) {
+  Draw draw(43);
+  int several = 0;
+  for (int round = 0; round < 200; ++round) {
+    const PackProblem problem = drawProblem(draw);
+    const auto layers = static_cast<int>(problem.own.size());
+    for (const PackGoalRow &row : packGoals) {
+      const std::vector<Packing> found = packingsFor(problem, row.goal);
+      size_t fitting = 0;
+      for (int s = 1; s <= std::min(layers, problem.ranks); ++s) {
+        const bool hasRoom = tryAll(problem, s).seconds.has_value();
+        fitting += hasRoom;
+        EXPECT_EQ(std::any_of(found.begin(), found.end(),
+                              [s](const Packing &one) {
+                                return one.stages == s && one.replicas == 1;
+                              }),
+                  hasRoom);
+      }
+      several += fitting > 1;
+      for (size_t i = 1; i < found.size(); ++i)
+        EXPECT_GE(worthOf(row.goal, found[i - 1]), worthOf(row.goal, found[i]));
+      const auto first = row.goal == PackGoal::Fewest ? packFewest(problem)
+                         : row.goal == PackGoal::PerRank
+                             ? packMostPerRank(problem)
+                             : packWithReplicas(problem);
+      ASSERT_EQ(first.isOk(), !found.empty());
+      if (first.isOk()) {
+        EXPECT_EQ(first->cut, found[0].cut);
+        EXPECT_EQ(first->replicas, found[0].replicas);
+      }
+    }
+  }
+  EXPECT_GT(several, 100);
+}
+
+TEST(PackGoalsTest, NearerIsMeasuredByTheGoal) {
+  Packing now, next;
+  now.stages = 4;
+  next.stages = 2;
+  now.tokensPerSecond = 400;
+  next.tokensPerSecond = 201;
+  EXPECT_TRUE(isNearer(PackGoal::Fewest, next, now, 0.01));
+  EXPECT_FALSE(isNearer(PackGoal::Fewest, now, now, 0.01));
+  EXPECT_FALSE(isNearer(PackGoal::PerRank, next, now, 0.01));
+  EXPECT_TRUE(isNearer(PackGoal::PerRank, next, now, 0.004));
+  EXPECT_FALSE(isNearer(PackGoal::Replicas, next, now, 0));
+  EXPECT_TRUE(isNearer(PackGoal::Replicas, now, next, 0.5));
+}
+
+TEST(PackGoalsTest, WordsAreFound) {
+  for (const PackGoalRow &row : packGoals)
+    EXPECT_EQ(*findPackGoal(wordOf(row.goal)), row.goal);
+  EXPECT_THAT(findPackGoal("most").status().message(),
+              HasSubstr("'most' is no goal of packing: give one of fewest, "
+                        "per-rank, replicas"));
 }
 
 } // namespace

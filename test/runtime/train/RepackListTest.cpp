@@ -27,6 +27,20 @@ TEST(RepackListTest, ListsAreParsedAndDescribed) {
   EXPECT_TRUE(parseRepacks("")->empty());
 }
 
+TEST(RepackListTest, GoalsAreParsedAndDescribed) {
+  const auto list = *parseRepacks("auto; 4@5;auto=per-rank @ 7");
+  ASSERT_EQ(list.size(), 3u);
+  EXPECT_EQ(list[0].step, Repack::always);
+  EXPECT_EQ(list[0].goal, PackGoal::Fewest);
+  EXPECT_FALSE(list[1].goal.has_value());
+  EXPECT_EQ(list[2].goal, PackGoal::PerRank);
+  EXPECT_EQ(list[2].step, 7);
+  const std::string text = describeRepacks(list);
+  EXPECT_EQ(text, "auto=fewest; 4@5; auto=per-rank@7");
+  EXPECT_EQ(describeRepacks(*parseRepacks(text)), text);
+  EXPECT_TRUE(checkRepackSteps(*parseRepacks("auto"), 100).isOk());
+}
+
 TEST(RepackListTest, MistakesNameWhatIsExpected) {
   const std::pair<const char *, const char *> cases[] = {
       {"6", "expects entries RANKS@STEP or STRATEGY@STEP"},
@@ -39,6 +53,9 @@ TEST(RepackListTest, MistakesNameWhatIsExpected) {
       {"6@3x", "but got '3x'"},
       {"0@3", "--repack RANKS@STEP expects a whole number from 1"},
       {"99999999999@3", "--repack RANKS@STEP expects"},
+      {"auto=most@3", "--repack auto=most: 'most' is no goal of packing"},
+      {"6@3; auto", "'auto' has no step and is not the first entry"},
+      {"auto@0", "--repack auto@STEP expects a whole number from 1"},
       {"6@5; 4@3", "'4@3' does not come after '6@5'"},
       {"6@5; 4@5", "in the order of their steps, one for each"}};
   for (const auto &[text, words] : cases)

@@ -4,6 +4,8 @@
 
 #include "test/runtime/train/ReplacedTraining.h"
 
+#include <set>
+
 using namespace dyna;
 using namespace dyna::test;
 
@@ -136,6 +138,122 @@ TEST_F(TrainRepackTest, KilledRunsLoseTheStepsSinceTheLastSave) {
   TrainProgram::expectSame("whole/step-40", "parts/step-40");
 }
 
+/// A model that one rank holds goes there. Losses are those of a run that stays, and an
+/// entry of the list brings ranks back.
+TEST_F(TrainRepackTest, AutoTakesTheFewestRanks) {
+  for (const char *strategy : {"--strategy=pp=4", "--strategy=dp=2,pp=2"}) {
+    SCOPED_TRACE(strategy);
+    const std::vector<std::string> arguments =
+        training({"--steps=14", strategy});
+    const Outcome moves = repack(tiny(), arguments, "auto; 3@9");
+    EXPECT_THAT(moves.said,
+                HasSubstr("note: --repack auto: fewest: 1 rank instead of 4"));
+    EXPECT_EQ(moves.version, 2);
+    EXPECT_THAT(moves.graph, HasSubstr("dp=1,tp=1,pp=3,"));
+    expectNear(moves, train(tiny(), arguments));
+  }
+}
+
+/// With little memory as many ranks are taken as hold the model. Others are tried as a
+/// start with as many ranks tries them.
+TEST_F(TrainRepackTest, AutoStaysWithinMemory) {
+  TinyOptions large = tiny();
+  large.hidden = 400;
+  large.blocks = 30;
+  auto with = [&](const char *steps, const std::string &memory,
+                  const std::string &list) {
+    return repack(
+        large,
+        training({steps, "--strategy=pp=6", "--recompute=full",
+                  "--tokens-per-batch=100", "--rank-memory=" + memory}),
+        list);
+  };
+  std::set<std::string> chosen;
+  for (const char *memory : {"3MiB", "8MiB"}) {
+    SCOPED_TRACE(memory);
+    const Outcome packed = with("--steps=6", memory, "auto");
+    ASSERT_TRUE(packed.status.isOk()) << packed.status.message();
+    int fewest = 6; // as entries say before a run begins
+    for (int ranks = 5; ranks > 0; --ranks)
+      if (with("--steps=1", memory, std::to_string(ranks) + "@5").status.isOk())
+        fewest = ranks;
+    EXPECT_THAT(packed.graph, HasSubstr("pp=" + std::to_string(fewest) + ","))
+        << packed.said;
+    chosen.insert(packed.graph);
+  }
+  EXPECT_EQ(chosen.size(), 2u);
+}
+
+/// Behind each change of the model there is an answer, and not otherwise. A resumed run
+/// has the entry too.
+TEST_F(TrainRepackTest, AutoAnswersBehindChanges) {
+  auto saving = [&](const char *steps) {
+    return training({steps, "--schedule-steps=24", "--warmup=2",
+                     "--save-every=1", "--keep=30", "--strategy=pp=3",
+                     "--save=" + path("parts"),
+                     "--prune=final=0.5,from=8,until=16,every=8",
+                     "--repack=auto=replicas"});
+  };
+  const Result whole = run(saving("--steps=24"));
+  ASSERT_EQ(whole.code, 0) << whole.err;
+  int answers = 0;
+  for (size_t at = 0; (at = whole.err.find("--repack auto: replicas: ", at)) !=
+                      std::string::npos;
+       ++at)
+    ++answers;
+  EXPECT_EQ(answers, 3) << whole.err;
+  fs::rename(folder_ / "parts" / "step-24", folder_ / "whole-24");
+  for (int64_t step = 11; step <= 24; ++step)
+    fs::remove_all(folder_ / "parts" / ("step-" + std::to_string(step)));
+  const Result rest =
+      run({"--resume=" + path("parts"), "--steps=24", "--no-progress"});
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  EXPECT_THAT(rest.err, HasSubstr("note: --repack auto: replicas: "));
+}
+
+/// A goal with a step holds once.
+TEST_F(TrainRepackTest, AutoAtAStepHoldsOnce) {
+  const Outcome moves =
+      repack(tiny(), training({"--steps=9", "--strategy=pp=3"}), "auto@2; 3@4");
+  EXPECT_TRUE(moves.status.isOk()) << moves.status.message();
+  EXPECT_EQ(moves.version, 2);
+  EXPECT_THAT(moves.graph, HasSubstr("pp=3,"));
+  for (const char *goal : {"auto=per-rank@3", "auto=replicas@3"}) {
+    const Outcome other =
+        repack(tiny(), training({"--steps=6", "--strategy=pp=3"}), goal);
+    EXPECT_TRUE(other.status.isOk()) << other.status.message();
+    EXPECT_THAT(other.said, HasSubstr("note: --repack auto: "));
+  }
+}
+
+/// The run saves and ends with a code of its own, and goes on as one that went over.
+TEST_F(TrainRepackTest, ReleaseExitSavesAndEnds) {
+  auto saving = [&](const char *folder, std::vector<std::string> more) {
+    more.insert(more.end(), {"--steps=12", "--warmup=2", "--strategy=pp=4",
+                             "--repack=4@2; 2@5; dp=1@8",
+                             std::string("--save=") + path(folder)});
+    return training(more);
+  };
+  ASSERT_EQ(run(saving("whole", {})).code, 0);
+  const Result first = run(saving("parts", {"--release=exit"}));
+  EXPECT_EQ(first.code, 3) << first.err;
+  EXPECT_THAT(
+      first.err,
+      HasSubstr("note: --release exit: the run ends after step 5; start "
+                "it again with --resume " +
+                path("parts") + ", on 2 ranks"));
+  const std::vector<std::string> again = {"--resume=" + path("parts"),
+                                          "--no-progress"};
+  const Result second = run(again);
+  EXPECT_EQ(second.code, 3) << second.err;
+  EXPECT_THAT(second.err, HasSubstr("the run ends after step 8; start it again "
+                                    "with --resume " +
+                                    path("parts") + ", on 1 rank"));
+  const Result last = run(again);
+  EXPECT_EQ(last.code, 0) << last.err;
+  TrainProgram::expectSame("whole/step-12", "parts/step-12");
+}
+
 TEST_F(TrainRepackTest, BadListsAreRefusedBeforeTraining) {
   const std::pair<std::vector<std::string>, const char *> cases[] = {
       {{"--repack=2@3; 4@2"}, "'4@2' does not come after '2@3'"},
@@ -151,6 +269,9 @@ TEST_F(TrainRepackTest, BadListsAreRefusedBeforeTraining) {
       {{"--repack=2@3", "--ranges=all: 0-"},
        "--repack and --ranges do not go together"},
       {{"--repack=2@3", "--evaluate"}, "--evaluate trains no step"},
+      {{"--release=later", "--repack=2@3"},
+       "--release expects wait or exit, but got 'later'"},
+      {{"--repack=auto=all"}, "'all' is no goal of packing"},
       {{"--repack=1@3", "--rank-memory=16KiB"}, "--repack 1@3: "}};
   for (const auto &[more, words] : cases) {
     std::vector<std::string> arguments =

@@ -208,8 +208,8 @@ public:
 
 private:
   /// Schedules that keep what a whole step has (gpipe) keep thousands of small
-  /// micro-batches, and placing takes the square of their number. As all are equal
-  /// here, each more than so many takes the same bytes more. Slices count.
+  /// micro-batches, which take long to place. As all are equal here, each more than
+  /// so many takes the same bytes more. Slices count.
   static constexpr int mostPlaced = 128;
   /// The first and the last numbers that are tried have so many slices in all.
   static constexpr int mostTried = 128;

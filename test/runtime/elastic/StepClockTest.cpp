@@ -293,6 +293,10 @@ TEST(SimulatedMoveTest, DecidersDoNotMoveToSlowerCuts) {
     if (formula.answer == MoveAnswer::Move &&
         clock.seconds(formula.move.cut) > now) {
       ++slower;
+      // A refusal shows the cut that seemed to be faster.
+      if (decision.answer == MoveAnswer::Stay) {
+        EXPECT_EQ(decision.move.cut, formula.move.cut);
+      }
       // As another policy has it, too.
       EXPECT_EQ(decider.decide(problem, formula.move.cut).answer,
                 MoveAnswer::Stay);

@@ -160,7 +160,7 @@ class ElementwiseOp:
                     "static FactorRule ruleOf(SquareOp op) { return elementwise(op); }\n")
         copy.replace(rules, "SiluOp, ReluOp, AddOp,", "SiluOp, ReluOp, SquareOp, AddOp,")
         rows = "codegen/rows/RowOps.cpp"
-        copy.before(rows, "/// x where it is positive or NaN, else 0.\n",
+        copy.before(rows, "/// Emits x if it is positive or NaN, else 0.\n",
                     "static Value emit(RowPiece &row, SquareOp op) {\n"
                     "  Value x = row.get(op.getX());\n"
                     "  return row.code().mul(x, x);\n"
@@ -218,7 +218,7 @@ class Pass:
         folder = "passes/memory/"
         copy.new(folder + "MergeSquares.cpp", given("MergeSquares.cpp"))
         copy.before(folder + "Passes.td", "def JoinProducts : Pass<", given("MergeSquares.td"))
-        copy.replace(folder + "CMakeLists.txt", " MemoryPlan.cpp ", " MemoryPlan.cpp MergeSquares.cpp ")
+        copy.replace(folder + "CMakeLists.txt", " place/MemoryPlan.cpp ", " MergeSquares.cpp place/MemoryPlan.cpp ")
         copy.after("passes/Pipelines.cpp", "  manager.addPass(createSetTarget(target));\n",
                    "  // Before sweeps are made: ops inside of one are not looked at.\n"
                    "  manager.addNestedPass<FunctionOp>(createMergeSquares());\n")

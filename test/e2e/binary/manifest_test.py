@@ -21,7 +21,7 @@ class ManifestTest(common.BinaryTest):
         self.assertEqual(facts.pop("stored_prefix"), "transformer.")
         self.assertEqual(facts.pop("skipped_buffers"), [".attn.bias", ".attn.masked_bias"])
         self.assertEqual(facts, {"family": "gpt2", "vocabulary": 257, "positions": 64, "width": 32, "heads": 2, "kv_heads": 2,
-                                 "head_dim": 16, "feed_forward": 128})
+                                 "head_dim": 16, "feed_forward": 128, "loss_weights": []})
         for key, value in common.GPT2.items():
             self.assertEqual(config[key], value, key)
         shapes = {entry["name"]: entry["shape"] for entry in manifest["parameters"]}
@@ -55,7 +55,7 @@ class ManifestTest(common.BinaryTest):
         self.assertEqual(facts.pop("stored_prefix"), "")
         self.assertEqual(facts.pop("skipped_buffers"), [".rotary_emb.inv_freq"])
         self.assertEqual(facts, {"family": "llama", "vocabulary": 257, "positions": 64, "width": 32, "heads": 4, "kv_heads": 2,
-                                 "head_dim": 8, "feed_forward": 48})
+                                 "head_dim": 8, "feed_forward": 48, "loss_weights": []})
         kinds = {kind["name"]: kind for kind in manifest["kinds"]}
         self.assertEqual(kinds["block"]["flops_per_token"], 2 * (2 * 32 * 32 + 2 * 32 * 16 + 3 * 32 * 48))
         self.assertIn("cast", kinds["block"]["roles"])

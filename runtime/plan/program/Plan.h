@@ -34,7 +34,7 @@ enum Recompute : int32_t {
 constexpr int Recompute_MAX = RECOMPUTE_FULL;
 
 /// Tokens of one sample that pass the layers together, and the keys that they look at.
-/// Today one stream and whole samples are legal (P2 in PlanVerifier.h).
+/// Today one stream is legal (P2 in PlanVerifier.h).
 struct Segment {
   /// `keyEnd` of keys that end with the segment's own last token.
   static constexpr int64_t ownEnd = -1;

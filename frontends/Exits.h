@@ -22,7 +22,7 @@
 namespace mlir::dyna {
 
 struct Exit {
-  std::string layer; ///< behind which it is
+  std::string layer; ///< block before it
   double weight = 1; ///< of its loss
   bool hasOwnTable = false;
 };
@@ -30,7 +30,7 @@ struct Exit {
 struct ExitOptions {
   SmallVector<Exit> exits; ///< as they were given; none: the model has no exits
 
-  /// Null if there is none behind this layer.
+  /// Returns the exit after this block, or null.
   const Exit *find(StringRef layer) const;
 };
 

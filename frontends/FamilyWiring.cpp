@@ -262,8 +262,8 @@ LogicalResult Difference::checkParameters() {
     auto [parameter, call] = owner;
     auto entry = family.parameters.find(stored);
     if (entry == family.parameters.end()) {
-      // Without the ops of an adapter, its parameters are read by no live op. The
-      // loss of the last layer does not depend on exits.
+      // Without the ops of adapters, no live op reads their parameters. The loss
+      // of the last layer does not depend on exits.
       if (isAdapterName(parameter.getSymName()) ||
           isExitName(parameter.getSymName()))
         continue;

@@ -153,10 +153,10 @@ public:
   /// Parameters are named `prefix + name`.
   void call(StringRef layerName, const LayerTemplate &kind, const Twine &prefix,
             ArrayRef<Input> inputs);
-  /// Calls a block, which takes the result before it and the segments, and the exit that
-  /// was asked for behind it.
+  /// Calls a block, which takes the result before it and the segments. Then calls
+  /// the exit after this block, if the options ask for one.
   void callBlock(const std::string &name, const LayerTemplate &kind);
-  /// The last call gives the loss.
+  /// Ends the calls. The last call gives the loss.
   void end();
   /// Returns the verified module; null after a diagnostic.
   OwningOpRef<ModuleOp> finish();

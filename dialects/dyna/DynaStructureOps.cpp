@@ -216,13 +216,13 @@ void ModelOp::print(OpAsmPrinter &printer) {
 // CallOp
 //===----------------------------------------------------------------------===//
 
-/// Names losses alone: activations are numbered.
+/// Names losses. Activations keep their numbers.
 void CallOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   if (Value loss = getExitLoss())
     setName(loss, "loss");
 }
 
-/// `[@a, @b]`, or nothing.
+/// Parses `[@a, @b]`, or nothing.
 static ParseResult parseSymbolList(OpAsmParser &parser, ArrayAttr &symbols) {
   SmallVector<Attribute> list;
   auto parseOne = [&]() -> ParseResult {

@@ -55,17 +55,17 @@ public:
   }
   /// Returns true if nothing adds to this accumulator.
   bool isFrozen(size_t parameter) const { return frozen[parameter]; }
-  /// Null if the layer gives a loss alone.
+  /// Returns the gradient of the activation; null if the layer gives a loss alone.
   Value getOutputGradient() {
     return hasActivation ? Value(getBlock().getArguments().back()) : Value();
   }
 
   // Results.
   bool givesLoss() const { return hasLoss; }
-  /// The activation, then the loss; a layer may have one of them alone.
+  /// Returns the activation, then the loss. A layer may have one of them alone.
   SmallVector<Value> getOutputs() { return returned(0, numOutputs()); }
-  /// The accumulators as forward leaves them: arguments, if it does not touch
-  /// them.
+  /// Returns the accumulators after forward; they are the arguments if forward
+  /// does not change them.
   SmallVector<Value> getForwardAccumulators() {
     return returned(numOutputs(), numParameters);
   }

@@ -179,8 +179,8 @@ LogicalResult mlir::dyna::buildTrainingFunctions(OpBuilder &builder,
   TrainingFunctions functions(builder, layer, joint, saved);
   if (failed(functions.buildForward()))
     return failure();
-  // Forward of a loss also adds to gradients, so nothing of it can run again. The
-  // plan keeps everything.
+  // Forward of a loss also adds to gradients, so it cannot run again. Plans keep
+  // all its values.
   if (!joint.givesLoss() && (failed(functions.buildRecomputeSelective()) ||
                              failed(functions.buildRecomputeFull())))
     return failure();

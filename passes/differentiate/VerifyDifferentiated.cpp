@@ -203,7 +203,7 @@ Type LayerVerifier::getInputEntryType(Role role, int64_t index) const {
   }
 }
 
-/// The type of an entry of `out`; null if there is no such entry.
+/// Returns the type of an entry of `out`; null if there is no such entry.
 Type LayerVerifier::getOutputEntryType(Role role, int64_t index) const {
   ArrayRef<Type> results = LayerOp(layer).getResultTypes();
   switch (role) {

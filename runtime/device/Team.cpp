@@ -120,7 +120,7 @@ StatusOr<std::unique_ptr<Team>> Team::create(int threads) {
 
 Status Team::start() {
   for (int worker = 1; worker < size_; ++worker) {
-    // std::thread reports failure by throwing; no exception leaves this room.
+    // std::thread reports failure by an exception, which becomes a status here.
     try {
       threads_.emplace_back([this, worker] { work(worker); });
     } catch (const std::system_error &error) {

@@ -231,7 +231,8 @@ estimateRequests(const Opened &opened, const std::vector<PlanRequest> &requests,
   return all;
 }
 
-/// What the flags leave to a search of one strategy, of so many steps.
+/// Returns the choices that the flags leave to a search of one strategy. Each
+/// candidate is simulated for `steps` steps.
 StatusOr<SingleSpace> singlesOf(const PlanFlags &flags, const Opened &opened,
                                 int64_t steps) {
   DYNA_ASSIGN_OR_RETURN(auto requests, requestsOf(flags));

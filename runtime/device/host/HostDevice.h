@@ -25,8 +25,8 @@ enum class HostIsa { Best, Baseline, Avx2, Avx512 };
 /// Implementation of bf16 products: oneDNN's bf16 product, or f32 products of
 /// operands that are widened block by block. Auto uses the first if the
 /// processor has AMX, or if its bf16 instruction is clearly faster than f32.
-/// That is measured once, in microseconds. Both accumulate in f32 but add in
-/// different orders.
+/// The speed is measured once, in microseconds. Both paths accumulate in f32 but
+/// add in different orders.
 enum class Bf16Path { Auto, Native, Widen };
 
 struct HostOptions {

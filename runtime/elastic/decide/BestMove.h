@@ -107,8 +107,8 @@ void weighAgain(const MoveProblem &problem, double stepSecondsNow,
                 double stepSecondsThen, double priceSeconds, WeighedMove &move);
 
 /// Returns the best cut that passes the test, or the present one, which does
-/// not. Of equally good cuts it is the cut with the least sum of squared loads.
-/// Of these, it is the cut whose earlier stages have the most layers.
+/// not. Equally good cuts are ordered by the sum of squared loads, least first.
+/// Cuts with equal sums are ordered by the layers of earlier stages, most first.
 ///
 /// Each largest load has a least number of bytes. So cuts are found from the fastest one
 /// on, each with fewer bytes. This ends when no slower one can be better. A cut within two limits

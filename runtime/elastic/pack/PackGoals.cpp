@@ -1,4 +1,4 @@
-//===- PackGoals.cpp - What re-packing looks for --------------------------===//
+//===- PackGoals.cpp - Orders packings by a goal --------------------------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -28,9 +28,12 @@ StatusOr<PackGoal> findPackGoal(const std::string &word) {
       formatText("'%s' is no goal of packing: give one of %s", word, known));
 }
 
+static int mostStages(const PackProblem &problem) {
+  return std::min(problem.ranks, static_cast<int>(problem.own.size()));
+}
+
 std::vector<Packing> packingsFor(const PackProblem &problem, PackGoal goal) {
-  const int stages =
-      std::min(problem.ranks, static_cast<int>(problem.own.size()));
+  const int stages = mostStages(problem);
   std::vector<Packing> packings;
   for (int s = 1; s <= stages; ++s) {
     const int replicas = goal == PackGoal::Replicas ? problem.ranks / s : 1;
@@ -55,6 +58,17 @@ std::vector<Packing> packingsFor(const PackProblem &problem, PackGoal goal) {
                      return a.ranks() < b.ranks();
                    });
   return packings;
+}
+
+StatusOr<Packing> packFor(const PackProblem &problem, PackGoal goal) {
+  std::vector<Packing> packings = packingsFor(problem, goal);
+  if (!packings.empty())
+    return std::move(packings.front());
+  int least = mostStages(problem);
+  for (int stages = least - 1; stages > 0; --stages)
+    if (lackingBytes(problem, stages) < lackingBytes(problem, least))
+      least = stages;
+  return packInto(problem, least);
 }
 
 bool isNearer(PackGoal goal, const Packing &next, const Packing &now,

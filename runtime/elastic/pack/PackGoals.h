@@ -1,4 +1,4 @@
-//===- PackGoals.h - What re-packing looks for ------------------*- C++ -*-===//
+//===- PackGoals.h - Orders packings by a goal ------------------*- C++ -*-===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -11,13 +11,14 @@
 
 namespace dyna {
 
+/// Goals of `--repack auto` (DynPipe, appendix B.4).
 enum class PackGoal : uint8_t {
   Fewest,  ///< ranks that hold the model
   PerRank, ///< most tokens per second and rank
   Replicas ///< most tokens per second; free ranks become replicas
 };
 
-/// A goal as users name it.
+/// A goal and the word of users for it.
 struct PackGoalRow {
   PackGoal goal;
   const char *word;
@@ -27,14 +28,19 @@ constexpr std::array packGoals = {PackGoalRow{PackGoal::Fewest, "fewest"},
                                   PackGoalRow{PackGoal::Replicas, "replicas"}};
 
 const char *wordOf(PackGoal goal);
-/// Fails with InvalidArgument, and lists the words.
+/// Returns the goal of a word. For other words it fails with InvalidArgument, and lists
+/// the words.
 StatusOr<PackGoal> findPackGoal(const std::string &word);
 
-/// Returns the packings that have room, the one that is nearest to the goal first. So a
-/// caller who finds that the first one is not possible takes the next. The first ones are
-/// those of `packFewest`, `packMostPerRank` and `packWithReplicas`. Each number of stages
-/// and replicas takes as long as `packInto`.
+/// Returns the packings that have room, best first. Only `Replicas` packs more than one
+/// pipeline. Of packings that are equally near to the goal, the first one has the fewest
+/// ranks, and for `PerRank` the most. Calls `packInto` for each number of stages and
+/// replicas.
 std::vector<Packing> packingsFor(const PackProblem &problem, PackGoal goal);
+
+/// Returns the first of `packingsFor`. If none has room, fails as `packInto` for the number
+/// of stages that lacks the fewest bytes.
+StatusOr<Packing> packFor(const PackProblem &problem, PackGoal goal);
 
 /// Returns true if a move to `next` is worth its price. It has fewer ranks, or a
 /// rate that is higher by at least `leastShare`.

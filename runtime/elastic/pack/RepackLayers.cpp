@@ -92,27 +92,6 @@ Status noRoom(const PackProblem &problem, int stages, int replicas) {
       lackingBytes(problem, stages, replicas)));
 }
 
-int mostStages(const PackProblem &problem) {
-  return std::min(problem.ranks, static_cast<int>(problem.own.size()));
-}
-
-/// Fails for the number of ranks that lacks the least.
-Status noRoomAnywhere(const PackProblem &problem) {
-  int least = mostStages(problem);
-  for (int stages = least - 1; stages > 0; --stages)
-    if (lackingBytes(problem, stages) < lackingBytes(problem, least))
-      least = stages;
-  return noRoom(problem, least, 1);
-}
-
-template <typename Better>
-StatusOr<Packing> bestOf(const PackProblem &problem,
-                         const std::vector<Packing> &packings, Better better) {
-  if (packings.empty())
-    return noRoomAnywhere(problem);
-  return *std::min_element(packings.begin(), packings.end(), better);
-}
-
 } // namespace
 
 LayerBytes packedBytes(const PackProblem &problem, const PackWay &way,
@@ -171,41 +150,6 @@ int64_t lackingBytes(const PackProblem &problem, int stages, int replicas) {
     least = least < 0 ? high : std::min(least, high);
   }
   return std::max<int64_t>(least, 0);
-}
-
-std::vector<Packing> packEach(const PackProblem &problem) {
-  std::vector<Packing> packings;
-  for (int stages = 1; stages <= mostStages(problem); ++stages)
-    if (auto packing = packInto(problem, stages); packing.isOk())
-      packings.push_back(*std::move(packing));
-  return packings;
-}
-
-StatusOr<Packing> packFewest(const PackProblem &problem) {
-  for (int stages = 1; stages <= mostStages(problem); ++stages)
-    if (auto packing = packInto(problem, stages); packing.isOk())
-      return packing;
-  return noRoomAnywhere(problem);
-}
-
-StatusOr<Packing> packMostPerRank(const PackProblem &problem) {
-  return bestOf(problem, packEach(problem),
-                [](const Packing &a, const Packing &b) {
-                  return a.perRank() > b.perRank() ||
-                         (a.perRank() == b.perRank() && a.ranks() > b.ranks());
-                });
-}
-
-StatusOr<Packing> packWithReplicas(const PackProblem &problem) {
-  std::vector<Packing> packings;
-  for (int stages = 1; stages <= mostStages(problem); ++stages)
-    for (int replicas = 1; stages * replicas <= problem.ranks; ++replicas)
-      if (auto packing = packInto(problem, stages, replicas); packing.isOk())
-        packings.push_back(*std::move(packing));
-  return bestOf(problem, packings, [](const Packing &a, const Packing &b) {
-    return a.tokensPerSecond > b.tokensPerSecond ||
-           (a.tokensPerSecond == b.tokensPerSecond && a.ranks() < b.ranks());
-  });
 }
 
 } // namespace dyna

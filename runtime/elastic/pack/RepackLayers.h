@@ -78,22 +78,6 @@ StatusOr<Packing> packInto(const PackProblem &problem, int stages,
 /// which the limit would have to be larger; 0 if there is room.
 int64_t lackingBytes(const PackProblem &problem, int stages, int replicas = 1);
 
-/// Packs layers on as few ranks as have room. More stages keep more micro-batches, so the
-/// numbers are tried from one on. Fails as `packInto` for the number that lacks least.
-StatusOr<Packing> packFewest(const PackProblem &problem);
-
-/// Returns a packing for each number of ranks that has room, in order. There are no
-/// replicas.
-std::vector<Packing> packEach(const PackProblem &problem);
-
-/// Packs layers where tokens per second and rank are the most; of equal ones, on the most
-/// ranks. Fails as `packFewest`.
-StatusOr<Packing> packMostPerRank(const PackProblem &problem);
-
-/// Packs layers so that all ranks together are the fastest: free ranks become replicas.
-/// Fails as `packFewest`.
-StatusOr<Packing> packWithReplicas(const PackProblem &problem);
-
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_ELASTIC_REPACKLAYERS_H

@@ -58,7 +58,7 @@ Status Executor::lookForStop(Run &run, const Instruction &i) {
   if (!stops || !asksBeforeUpdates(*updatingPlan_))
     return Status::ok();
   isDropping_ = true;
-  // A loss that is no number keeps all ranks from updating (noteLosses).
+  // A loss of NaN keeps all ranks from updating (noteLosses).
   return machine_.spoilResult(run.lossIndex(i.microBatch, 0));
 }
 

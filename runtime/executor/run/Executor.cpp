@@ -293,7 +293,7 @@ Status Executor::endStep(const Status &status, const Traffic &before,
 static void addPhase(StepResult &step, const StepResult &phase) {
   step.lossParts.insert(step.lossParts.end(), phase.lossParts.begin(),
                         phase.lossParts.end());
-  step.gradientNorm = phase.gradientNorm; // the last one's, home's
+  step.gradientNorm = phase.gradientNorm; // home is the last phase
   step.flops += phase.flops;
   step.formulaFlops += phase.formulaFlops;
   step.keptBytes = std::max(step.keptBytes, phase.keptBytes);
@@ -360,7 +360,7 @@ Status Executor::launchWithoutPlace(const VerifiedStep &step,
   auto launched = std::make_unique<Launched>();
   launched->scalars = scalars;
   launched->before = machine_.traffic();
-  // Other ranks know the losses, and all sum them up together.
+  // Losses are sums over all ranks, to which this rank adds zeros.
   launched->ofPhases.emplace_back().lossParts.assign(countLosses(step), 0);
   launched_.push_back(std::move(launched));
   return Status::ok();
@@ -508,7 +508,7 @@ Status Executor::readStep(std::deque<Run> &runs) {
     const auto first = results.numbers.begin() + run.lossIndex(0, 0);
     std::vector<double> &losses = run.result.lossParts;
     losses.assign(first, first + run.lossCount());
-    // All ranks of a tensor-parallel group compute the same; one counts.
+    // All ranks of a tensor-parallel group compute the same losses; one counts.
     if (!run.view().reportsLoss())
       losses.assign(losses.size(), 0);
     if (run.hasNorm)

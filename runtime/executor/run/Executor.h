@@ -141,7 +141,7 @@ public:
   const RankMachine &machine() const { return machine_; }
   /// Returns the bytes of the arena that are used at present.
   int64_t usedBytes() const { return machine_.usedBytes(); }
-  /// RankMachine's.
+  /// Returns the bytes of the arena that have memory at present.
   int64_t residentBytes() const { return machine_.residentBytes(); }
   /// Returns the largest number of bytes of the arena that were in use at one
   /// time.

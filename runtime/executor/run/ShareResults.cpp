@@ -26,8 +26,7 @@ Status Executor::shareResults(StepResult &result) {
   const size_t losses = result.lossParts.size();
   if (losses == 0)
     return Status::ok();
-  // Each number is known to one rank, the others add zeros. Bytes are far below
-  // 2^53.
+  // One rank knows each number, and the others add 0. Bytes are far below 2^53.
   std::vector<double> values = result.lossParts;
   const std::array<double, 7> own = {
       result.busySeconds,

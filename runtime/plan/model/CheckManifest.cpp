@@ -151,8 +151,8 @@ Status checkLayerParameters(const plan::Manifest &manifest, int l,
   return Status::ok();
 }
 
-/// What a layer hands out: an activation but for the last one, which gives a loss. Others
-/// may give a loss beside their activation. Layers with a loss take target ids.
+/// Checks the outputs of a layer. The last layer gives a loss alone. All others give an
+/// activation, and may give a loss beside it. Layers with a loss take target ids.
 Status checkLoss(const plan::LayerKind &kind, bool isLast,
                  const std::string &where) {
   if (isLast != isLoss(outputOf(kind)))

@@ -136,7 +136,7 @@ private:
   }
 
   /// Collects the parameters that the layer updates together with other ranks.
-  /// Those of one group are one call, as RankExchange makes them.
+  /// RankExchange reduces all parameters of one group in one call.
   void collectParameters(int rank, int index) {
     const RankView &own = view(rank);
     const Instruction &i = at(rank, index);

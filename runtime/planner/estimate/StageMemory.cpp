@@ -26,15 +26,16 @@ int64_t leastLimit(const ExecutableGraph &graph, int replica, int stage,
   return std::max<int64_t>(least, 0);
 }
 
-/// Sums of gradients of a bundle. They come when the bundle's last micro-batch runs
-/// backward, layer by layer. What that kept of a layer goes behind it.
+/// Counts the sums of gradients of a bundle. The backward of the bundle's last
+/// micro-batch adds them, layer by layer. It frees what the micro-batch kept of a layer
+/// after that layer.
 ///
-/// Until then a schedule reserves what this backward needs at most beside what is kept.
-/// From then on the sums are there, until the first micro-batch has run backward.
+/// Before this backward, a schedule reserves the most that it needs beside the kept
+/// bytes. The sums exist from then until the first micro-batch has run backward.
 class SumsOfBundle {
 public:
-  /// Layers come in ascending order. `freed`: what the last micro-batch gives back behind
-  /// the layer.
+  /// Layers come in ascending order. `freed`: bytes that the last micro-batch frees
+  /// after the layer.
   void add(int64_t sums, int64_t freed) {
     reserved_ = std::max(sums, reserved_ + sums - freed);
     sums_ += sums;
@@ -47,12 +48,12 @@ private:
   int64_t sums_ = 0;
 };
 
-/// Bytes of a bundle's first micro-batch if weight gradients run apart. They keep what the
-/// last one kept, so that a layer of the first one has its store, its sums and what stays
-/// for weight gradients at one time. Layers behind it have the last alone.
+/// Counts the bytes of a bundle's first micro-batch if weight gradients run separately. The
+/// values for weight gradients stay until these run. So a layer of the first micro-batch has its
+/// store, its sums and these values at the same time. Later layers have only the values.
 class FirstOfSplit {
 public:
-  /// `behind`: what stays for weight gradients.
+  /// `behind`: bytes that stay for weight gradients.
   void add(int64_t own, int64_t keys, int64_t sums, int64_t behind) {
     const int64_t running = std::max(own, behind) + keys + sums;
     most_ = std::max(whole_ + running, most_ + behind);
@@ -79,13 +80,10 @@ MicroBatchContents contentsOf(const plan::MicroBatch &microBatch) {
   return contents;
 }
 
-} // namespace
-
-namespace {
-
-/// What one micro-batch holds on a stage.
+/// Bytes that one micro-batch holds on a stage.
 struct Held {
-  int64_t kept = 0, late = 0;
+  int64_t kept = 0; ///< from forward to the end of backward
+  int64_t late = 0; ///< after backward; negative: another micro-batch held it
 };
 
 Held heldOf(const RankView &view, const PlanChoice &choice, int m,
@@ -144,7 +142,7 @@ void holdBlocks(PipelineProblem &problem, const ExecutableGraph &graph,
       const int m = microBatches[i];
       const Held held = heldOf(view, choice, m, loads[i], bundles.of(m));
       kept.push_back(held.kept);
-      // With a split of which the schedule knows nothing, weights run at once.
+      // If the schedule does not split, weight gradients run at once.
       late.push_back(
           choice.splitBackward && !problem.splitsBackward() ? 0 : held.late);
     }

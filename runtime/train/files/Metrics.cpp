@@ -32,7 +32,7 @@ LayerLosses nameLosses(const Model &model, const std::vector<double> &sums,
   return named;
 }
 
-/// The whole lines up to the first that lies behind `step`.
+/// Returns the whole lines up to the first that is after `step`.
 StatusOr<MetricsFile::KeptLines> MetricsFile::linesUpTo(const std::string &path,
                                                         int64_t step) {
   DYNA_ASSIGN_OR_RETURN(std::string text, readFile(path));

@@ -9,10 +9,10 @@
 //     auto; 8@9000
 //     auto=per-rank@4000
 //
-// Behind @ stands how many steps are done before the run goes over. A number alone is
-// a number of ranks. `auto` and `auto=GOAL` leave the number to the run (PackGoals.h).
-// Without a step this is done at the start and behind each change of the model. Anything
-// else is a strategy, in the words of --strategy.
+// The number after @ is the number of steps that are done before the change. A number
+// alone is a number of ranks. `auto` and `auto=GOAL` let the run choose the ranks
+// (PackGoals.h). Without a step it chooses at the start and after each change of the
+// model. Anything else is a strategy, in the words of --strategy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,11 +31,11 @@
 namespace dyna {
 
 struct Repack {
-  /// `step` of an entry that holds behind every change of the model.
+  /// `step` of an entry that applies after every change of the model.
   static constexpr int64_t always = -1;
 
-  int64_t step = 0;             ///< steps that are done before
-  int ranks = 0;                ///< 0: `strategy` says it
+  int64_t step = 0;             ///< steps before the change
+  int ranks = 0;                ///< 0: `strategy` gives the ranks
   std::string strategy;         ///< empty: the present one, packed into `ranks`
   std::optional<PackGoal> goal; ///< the run chooses the ranks
 };

@@ -2,14 +2,14 @@
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// What `--repack auto` does between two steps. Behind each change of the model, and at the
-// start, some steps are measured. Then the process of rank 0 packs the layers
+// `--repack auto` chooses ranks between two steps. It measures some steps at the start and
+// after each change of the model. Then the process of rank 0 packs the layers
 // (runtime/elastic/pack), and all processes learn the answer.
 //
-// Layers take what was measured. What other modes of recomputation and other micro-batches
-// take beside that is estimated. Bytes of parameters and of kept blocks are exact. The
-// rest of a plan's memory is known only when a packing is sized. So packings are sized as
-// a move is, in the order of the goal, and the first one that has room is taken.
+// Seconds of layers are measured. Seconds under other modes of recomputation and other
+// micro-batches are estimated from these. Bytes of parameters and of kept blocks are exact.
+// The rest of a plan's memory is known only when a packing is sized. So packings are sized
+// as a move is, in the order of the goal. The first one that has room is used.
 //
 // Fewer ranks are chosen only if the model changed. More ranks come back if an entry of
 // --repack asks for them.
@@ -33,9 +33,9 @@ public:
   /// `session` must outlive it.
   explicit AutoPack(Session &session) : session_(session) {}
 
-  /// Tells that the model is another one, or that the run has other graphs.
+  /// Forgets measured steps, because the model or the graphs changed.
   void modelChanged();
-  /// Tells of a step that has ended.
+  /// Adds a step that has ended.
   void stepEnded(StepLoad load);
   /// Returns true once enough steps ran since the model changed.
   bool isDue() const { return !isAnswered_ && steps_.size() >= measuredSteps; }
@@ -51,9 +51,9 @@ private:
   static constexpr double leastShare = 0.01;
 
   StatusOr<PackProblem> problem() const;
-  /// Seconds of layers for one micro-batch: measured, or estimated if nothing was.
+  /// Returns measured over estimated seconds of each layer; 1 if nothing was measured.
   StatusOr<std::vector<double>> ratios(const Load &load) const;
-  /// Bytes that a rank may have.
+  /// Returns the bytes that a rank may have.
   StatusOr<int64_t> rankLimit() const;
   std::vector<plan::Recompute> modes() const;
   Strategy strategyOf(const PackProblem &problem, const Packing &packing) const;

@@ -458,7 +458,7 @@ static int runGuarded(const dyna_program &program, int argc,
                    ? startRun(program, *model, options, ending)
                    : resumeRun(program, *model, arguments, options, ending),
                name.c_str());
-  // As shells say it of a program that a signal ended.
+  // A program that a signal ended has this exit code in shells, too.
   if (code == 0 && ending.stoppedBy)
     return 128 + ending.stoppedBy;
   return code == 0 && ending.isReleased ? releasedCode : code;

@@ -111,7 +111,7 @@ StatusOr<PlannedReplacement> Trainer::planWanted(int64_t step,
   DYNA_ASSIGN_OR_RETURN(PlannedReplacement planned,
                         planReplacement(session_, wanted.next));
   planned.step = step;
-  // Arenas of --repack have their memory, but for those that were given back.
+  // Arenas of --repack have their memory, unless their ranks gave it back.
   DYNA_RETURN_IF_ERROR(checkGrowth(session_, planned));
   return planned;
 }
@@ -182,7 +182,8 @@ Status Trainer::replaceIfWanted(int64_t step) {
   }
   if (endsReleased(step, *planned))
     return Status::ok();
-  // Mini-batches that were read and planned ahead are read again, for the next graphs.
+  // Mini-batches that were planned ahead have to be planned again for the next
+  // graphs.
   closePlans();
   DYNA_RETURN_IF_ERROR(replaceGraphs(session_, *planned));
   DYNA_RETURN_IF_ERROR(reader_.seek(cursor_));

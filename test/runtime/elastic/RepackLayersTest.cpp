@@ -106,9 +106,9 @@ TEST(RepackLayersTest, IsTheBestOfAllCuts) {
         mostPerRank =
             std::max(mostPerRank.value_or(0), 1000 / *tried.seconds / p);
     }
-    auto found = packFewest(problem);
+    auto found = packFor(problem, PackGoal::Fewest);
     ASSERT_EQ(found.isOk(), fewest.has_value());
-    auto most = packMostPerRank(problem);
+    auto most = packFor(problem, PackGoal::PerRank);
     ASSERT_EQ(most.isOk(), fewest.has_value());
     if (!fewest) {
       EXPECT_THAT(found.status().message(),
@@ -136,7 +136,7 @@ TEST(RepackLayersTest, FewerRanksCanHaveRoomWhereMoreHaveNot) {
   problem.limit = 7;
   // One rank lacks one byte, two lack six.
   EXPECT_THAT(
-      packFewest(problem).status().message(),
+      packFor(problem, PackGoal::Fewest).status().message(),
       HasSubstr("2 layers do not fit on 1 ranks of 7 B: each lacks 1 B"));
 }
 
@@ -168,8 +168,8 @@ TEST(RepackLayersTest, RecomputationIsChosenAnew) {
   ASSERT_TRUE(four.isOk());
   EXPECT_EQ(problem.ways[four->way].name, "keep");
   EXPECT_DOUBLE_EQ(four->stepSeconds, 8 + 7 * 2);
-  EXPECT_EQ(packFewest(problem)->ranks(), 2);
-  EXPECT_EQ(packEach(problem).size(), 7u);
+  EXPECT_EQ(packFor(problem, PackGoal::Fewest)->ranks(), 2);
+  EXPECT_EQ(packingsFor(problem, PackGoal::Fewest).size(), 7u);
 }
 
 TEST(RepackLayersTest, FewerRanksThanHoldTheModel) {
@@ -192,12 +192,12 @@ TEST(RepackLayersTest, FreeRanksBecomeReplicas) {
   PackProblem problem = smallProblem();
   problem.ranks = 4;
   // Two pipelines of two stages: four micro-batches each.
-  auto found = packWithReplicas(problem);
+  auto found = packFor(problem, PackGoal::Replicas);
   ASSERT_TRUE(found.isOk());
   EXPECT_EQ(found->stages, 4);
   EXPECT_DOUBLE_EQ(found->stepSeconds, 22);
   problem.limit = 200;
-  found = packWithReplicas(problem);
+  found = packFor(problem, PackGoal::Replicas);
   ASSERT_TRUE(found.isOk());
   EXPECT_EQ(found->stages, 1);
   EXPECT_EQ(found->replicas, 4);
@@ -208,7 +208,7 @@ TEST(RepackLayersTest, FreeRanksBecomeReplicas) {
   problem.secondsPerByte = 0.1;
   EXPECT_DOUBLE_EQ(packInto(problem, 1, 4)->stepSeconds, 16 + 12);
   EXPECT_DOUBLE_EQ(packInto(problem, 2, 2)->stepSeconds, 8 + 3 * 4 + 4);
-  found = packWithReplicas(problem);
+  found = packFor(problem, PackGoal::Replicas);
   ASSERT_TRUE(found.isOk());
   EXPECT_EQ(found->stages, 4);
 }
@@ -231,10 +231,10 @@ TEST(RepackLayersTest, OfEqualSpeedsPerRankMoreRanksWin) {
   problem.limit = 5;
   problem.ranks = 2;
   problem.tokens = 8;
-  const auto packings = packEach(problem);
+  const auto packings = packingsFor(problem, PackGoal::Fewest);
   ASSERT_EQ(packings.size(), 2u);
   EXPECT_EQ(packings[0].perRank(), packings[1].perRank());
-  EXPECT_EQ(packMostPerRank(problem)->stages, 2);
+  EXPECT_EQ(packFor(problem, PackGoal::PerRank)->stages, 2);
 }
 
 /// One micro-batch is on one rank at a time.
@@ -247,7 +247,7 @@ TEST(RepackLayersTest, OfEqualStepsFewerRanksWin) {
   problem.tokens = 8;
   EXPECT_EQ(packInto(problem, 2)->stepSeconds,
             packInto(problem, 1)->stepSeconds);
-  EXPECT_EQ(packWithReplicas(problem)->ranks(), 1);
+  EXPECT_EQ(packFor(problem, PackGoal::Replicas)->ranks(), 1);
 }
 
 TEST(PackPoliciesTest, FirstFitByHand) {
@@ -371,10 +371,7 @@ TEST(PackGoalsTest, OrdersAllPackingsThatHaveRoom) {
       several += fitting > 1;
       for (size_t i = 1; i < found.size(); ++i)
         EXPECT_GE(worthOf(row.goal, found[i - 1]), worthOf(row.goal, found[i]));
-      const auto first = row.goal == PackGoal::Fewest ? packFewest(problem)
-                         : row.goal == PackGoal::PerRank
-                             ? packMostPerRank(problem)
-                             : packWithReplicas(problem);
+      const auto first = packFor(problem, row.goal);
       ASSERT_EQ(first.isOk(), !found.empty());
       if (first.isOk()) {
         EXPECT_EQ(first->cut, found[0].cut);

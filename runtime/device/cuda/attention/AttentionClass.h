@@ -32,7 +32,7 @@ struct AttentionClass {
   int64_t heads = 0, kvHeads = 0, headDim = 0;
   double scale = 0;
   /// Elements from one row to the next, in the order of `gpu::AttentionTable`.
-  /// Those of gradients are 0 in forward.
+  /// Strides of gradients are 0 in forward.
   std::array<int64_t, gpu::kAttentionTables> strides = {};
 
   /// Returns the class of a call. `whyNotPlanned` must accept it, and it has at

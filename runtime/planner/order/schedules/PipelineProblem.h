@@ -56,10 +56,11 @@ struct PipelineProblem {
   Seconds recompute;
   /// Held from forward to the end of backward.
   Bytes kept;
-  /// Held behind backward: if `weight` runs apart, to the end of that. Otherwise another
-  /// backward gives it back, whose number is negative.
+  /// Held after backward. If weight gradients run separately, it is held to their end.
+  /// Otherwise another backward gives it back, and has a negative number here.
   Bytes late;
-  /// By micro-batch, for messages about memory. Empty: nothing is known.
+  /// Samples of each micro-batch, for messages about memory. Empty: nothing is
+  /// known.
   std::vector<MicroBatchContents> contents;
   /// Largest number of bytes that micro-batches may hold, by stage.
   std::vector<int64_t> limits;
@@ -100,7 +101,8 @@ struct PipelineProblem {
   int64_t keptBytes(int stage, int m) const {
     return kept.empty() ? 0 : kept[stage][m];
   }
-  /// From forward to the end of backward, in which what stays behind it comes to be.
+  /// Returns the bytes held from forward to the end of backward, in which the late
+  /// bytes are made.
   int64_t heldBytes(int stage, int m) const {
     return std::max(keptBytes(stage, m), lateBytes(stage, m));
   }

@@ -27,6 +27,7 @@ void mlir::dyna::buildDifferentiatePhase(
     OpPassManager &manager, const DifferentiatePhaseOptions &options) {
   DifferentiateOptions differentiate;
   differentiate.gradients = options.gradients;
+  differentiate.freezable = options.freezable;
   manager.addPass(createDifferentiate(differentiate));
   manager.addPass(createVerifyDifferentiated());
 }

@@ -32,6 +32,9 @@ struct DifferentiatePhaseOptions
       llvm::cl::desc(
           "In which gradients are added up: f32 or bf16; empty: f32, "
           "under f64 f64")};
+  Option<bool> freezable{
+      *this, "freezable", llvm::cl::init(false),
+      llvm::cl::desc("Make the functions with which a run can freeze layers")};
 };
 
 struct DistributePhaseOptions : PassPipelineOptions<DistributePhaseOptions> {

@@ -325,6 +325,7 @@ LogicalResult Driver::runModulePhases() {
     return failure();
   DifferentiatePhaseOptions differentiate;
   differentiate.gradients = options.gradients;
+  differentiate.freezable = options.freezable;
   if (failed(runPhase("differentiate",
                       [&](OpPassManager &passes) {
                         buildDifferentiatePhase(passes, differentiate);

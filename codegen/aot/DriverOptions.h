@@ -46,8 +46,8 @@ struct DriverOptions {
   bool timePasses = false;
   std::string target = "cpu"; ///< or cuda
   bool sparse = false;        ///< weights may come in sparse form
-  /// Architectures for target cuda, as `--dyna-embed-kernels` reads them.
-  std::string architectures;
+  bool freezable = false;     ///< a run may freeze layers
+  std::string architectures;  ///< of cuda, as `--dyna-embed-kernels` reads them
   std::vector<std::string> instructionSets; ///< empty: all
   std::string matmul = "library";
   unsigned optimizationLevel = 2;

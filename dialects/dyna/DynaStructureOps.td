@@ -69,6 +69,10 @@ def Dyna_LayerOp : Dyna_Op<"layer", [FunctionOpInterface, IsolatedFromAbove, Dyn
     - (LAYER6) no two dropouts have the same `instance`: they would drop the same elements.
     - (LAYER7) only a layer with `dist.mesh`, which the distribute phase made, has parts of tables.
 
+    The differentiate phase makes copies of a layer that need less of backward. A copy names the
+    layer in `variant_of`. With `frozen` it has no gradients of parameters, and with
+    `stops_gradient` none of its first input. With both it runs forward alone.
+
     Example:
 
     ```mlir
@@ -86,7 +90,9 @@ def Dyna_LayerOp : Dyna_Op<"layer", [FunctionOpInterface, IsolatedFromAbove, Dyn
                        Dyna_OptionalAttr<StrAttr>:$sym_visibility,
                        Dyna_OptionalAttr<DictArrayAttr>:$arg_attrs,
                        Dyna_OptionalAttr<DictArrayAttr>:$res_attrs,
-                       Dyna_OptionalAttr<Dyna_PlaceArrayAttr>:$tiers);
+                       Dyna_OptionalAttr<Dyna_PlaceArrayAttr>:$tiers,
+                       UnitAttr:$frozen, UnitAttr:$stops_gradient,
+                       Dyna_OptionalAttr<FlatSymbolRefAttr>:$variant_of);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;

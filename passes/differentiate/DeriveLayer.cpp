@@ -9,14 +9,6 @@
 using namespace mlir;
 using namespace mlir::dyna;
 
-CallsOfLayers mlir::dyna::callsOfLayers(ModuleOp module) {
-  CallsOfLayers calls;
-  for (ModelOp model : module.getOps<ModelOp>())
-    for (CallOp call : model.getBody().getOps<CallOp>())
-      calls[call.getCalleeAttr().getAttr()].push_back(call);
-  return calls;
-}
-
 /// Reports that a call gives a parameter that differs from that of the first call.
 static LogicalResult refuseDifference(CallOp call, CallOp first, size_t slot,
                                       FlatSymbolRefAttr name, StringRef what,
@@ -33,22 +25,11 @@ static ParameterOp parameterOf(CallOp call, FlatSymbolRefAttr name) {
   return SymbolTable::lookupNearestSymbolFrom<ParameterOp>(call, name);
 }
 
-SmallVector<bool> mlir::dyna::frozenOf(LayerOp layer, ArrayRef<CallOp> calls) {
-  SmallVector<bool> frozen(layer.getNumParameters(), false);
-  if (calls.empty())
-    return frozen;
-  CallOp first = calls.front();
-  for (auto [i, name] :
-       llvm::enumerate(first.getParameters().getAsRange<FlatSymbolRefAttr>()))
-    if (ParameterOp parameter = parameterOf(first, name);
-        parameter && i < frozen.size())
-      frozen[i] = parameter.getFrozen();
-  return frozen;
-}
-
 /// Fails unless all calls give frozen parameters in the same places.
-static LogicalResult checkFrozen(ArrayRef<bool> frozen,
+static LogicalResult checkFrozen(LayerOp layer, ArrayRef<bool> frozen,
                                  ArrayRef<CallOp> calls) {
+  if (layer.getFrozen()) // whatever its parameters are
+    return success();
   for (CallOp call : calls)
     for (auto [i, name] : llvm::enumerate(
              call.getParameters().getAsRange<FlatSymbolRefAttr>())) {
@@ -103,7 +84,7 @@ FailureOr<SavedCounts> mlir::dyna::deriveLayer(OpBuilder &builder,
   if (failed(decays))
     return failure();
   SmallVector<bool> frozen = frozenOf(layer, calls);
-  if (failed(checkFrozen(frozen, calls)))
+  if (failed(checkFrozen(layer, frozen, calls)))
     return failure();
   FailureOr<JointLayer> joint =
       JointLayer::create(layer, frozen, gradientElement);
@@ -111,7 +92,7 @@ FailureOr<SavedCounts> mlir::dyna::deriveLayer(OpBuilder &builder,
     return failure();
   SavedValues saved = chooseSavedValues(*joint);
   if (failed(buildEvaluateFunction(builder, layer)) ||
-      failed(buildTrainingFunctions(builder, layer, *joint, saved)) ||
+      failed(buildTrainingFunctions(builder, layer, *joint, frozen, saved)) ||
       failed(buildOptimizerFunctions(builder, layer, *decays, frozen,
                                      gradientElement)))
     return failure();

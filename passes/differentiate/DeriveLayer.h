@@ -12,26 +12,19 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/differentiate/SavedValues.h"
+#include "passes/differentiate/SpecializeLayers.h"
 
 namespace mlir::dyna {
-
-/// The calls of each layer, by its name, in the order of the module.
-using CallsOfLayers = llvm::DenseMap<StringAttr, SmallVector<CallOp>>;
-CallsOfLayers callsOfLayers(ModuleOp module);
 
 /// Numbers of values that functions of one layer pass to each other.
 struct SavedCounts {
   size_t products = 0, elementwise = 0, repeated = 0;
 };
 
-/// Returns true for each parameter of the layer that `calls` give a frozen one.
-/// They agree in modules that were differentiated.
-SmallVector<bool> frozenOf(LayerOp layer, ArrayRef<CallOp> calls);
-
 /// Builds the functions of all roles of `layer` at the builder's place, with
 /// gradients of parameters added up in `gradientElement` (null: the accumulator
 /// type). Weight decay, and what is frozen, is that of the parameters that `calls`
-/// give. On failure a diagnostic was emitted.
+/// give to the layer and its variants. On failure a diagnostic was emitted.
 FailureOr<SavedCounts> deriveLayer(OpBuilder &builder, LayerOp layer,
                                    ArrayRef<CallOp> calls,
                                    Type gradientElement);

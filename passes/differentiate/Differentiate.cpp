@@ -75,7 +75,7 @@ LogicalResult Differentiate::differentiateLayer(LayerOp layer) {
   OpBuilder builder(layer.getContext());
   builder.setInsertionPointAfter(layer);
   FailureOr<SavedCounts> saved = deriveLayer(
-      builder, layer, callsOfLayer[layer.getSymNameAttr()], gradientElement);
+      builder, layer, callsOfLayer[getBaseName(layer)], gradientElement);
   if (failed(saved))
     return failure();
   ++numLayers;
@@ -108,6 +108,8 @@ void Differentiate::runOnOperation() {
                          "differentiate a module only once");
     return signalPassFailure();
   }
+  if (failed(specializeLayers(module, freezable)))
+    return signalPassFailure();
   callsOfLayer = callsOfLayers(module);
 
   // Try all layers, so that one run reports the faults of all.

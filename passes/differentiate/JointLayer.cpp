@@ -8,6 +8,7 @@
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/CSE.h"
 #include "passes/differentiate/BackwardBuilder.h"
+#include "passes/differentiate/SpecializeLayers.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
@@ -90,7 +91,7 @@ LogicalResult JointLayer::classifyArguments(LayerOp layer) {
   }
   if (inputs.empty())
     return layer.emitOpError("takes neither an activation nor token ids");
-  hasInputGradient = isActivation(inputs.front().getType());
+  hasInputGradient = givesInputGradient(layer);
   return success();
 }
 

@@ -73,7 +73,7 @@ public:
   SmallVector<Value> getFinalAccumulators() {
     return returned(numOutputs() + numParameters, numParameters);
   }
-  /// Returns the gradient of the primary input; null if that is no activation.
+  /// Null if the primary input is no activation, or no layer needs its gradient.
   Value getInputGradient() {
     return hasInputGradient ? returned(numOutputs() + 2 * numParameters)
                             : Value();

@@ -5,9 +5,35 @@
 #include "passes/differentiate/LayerFunctions.h"
 
 #include "passes/differentiate/FunctionCut.h"
+#include "passes/differentiate/SpecializeLayers.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
+
+bool mlir::dyna::hasRole(LayerOp layer, Role role, ArrayRef<bool> frozen) {
+  const bool learns =
+      frozen.empty() || llvm::is_contained(frozen, /*trained*/ false);
+  switch (role) {
+  case Role::Evaluate:
+  case Role::Forward:
+    return true;
+  case Role::RecomputeSelective:
+  case Role::RecomputeFull:
+    // The plan keeps everything for the loss: backward follows forward at once.
+    return !endsInLoss(layer) && hasBackward(layer, frozen);
+  case Role::Backward:
+    return hasBackward(layer, frozen);
+  case Role::BackwardInput:
+  case Role::BackwardWeight:
+    return learns && hasBackward(layer, frozen);
+  case Role::Update:
+  case Role::GradNorm:
+    return learns;
+  case Role::Cast:
+    return needsCast(layer, frozen);
+  }
+  llvm_unreachable("a role of no layer");
+}
 
 //===----------------------------------------------------------------------===//
 // Evaluation
@@ -175,18 +201,22 @@ LogicalResult TrainingFunctions::buildBackwardWeight() {
 LogicalResult mlir::dyna::buildTrainingFunctions(OpBuilder &builder,
                                                  LayerOp layer,
                                                  JointLayer &joint,
+                                                 ArrayRef<bool> frozen,
                                                  const SavedValues &saved) {
+  using Builder = LogicalResult (TrainingFunctions::*)();
+  constexpr std::pair<Role, Builder> builders[] = {
+      {Role::Forward, &TrainingFunctions::buildForward},
+      {Role::RecomputeSelective, &TrainingFunctions::buildRecomputeSelective},
+      {Role::RecomputeFull, &TrainingFunctions::buildRecomputeFull},
+      {Role::Backward, &TrainingFunctions::buildBackward},
+      {Role::BackwardInput, &TrainingFunctions::buildBackwardInput},
+      {Role::BackwardWeight, &TrainingFunctions::buildBackwardWeight},
+  };
   TrainingFunctions functions(builder, layer, joint, saved);
-  if (failed(functions.buildForward()))
-    return failure();
-  // Forward of a loss also adds to gradients, so it cannot run again. Plans keep
-  // all its values.
-  if (!joint.givesLoss() && (failed(functions.buildRecomputeSelective()) ||
-                             failed(functions.buildRecomputeFull())))
-    return failure();
-  return success(succeeded(functions.buildBackward()) &&
-                 succeeded(functions.buildBackwardInput()) &&
-                 succeeded(functions.buildBackwardWeight()));
+  for (auto [role, build] : builders)
+    if (hasRole(layer, role, frozen) && failed((functions.*build)()))
+      return failure();
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -295,8 +325,9 @@ LogicalResult mlir::dyna::buildOptimizerFunctions(OpBuilder &builder,
                                                   ArrayRef<bool> decays,
                                                   ArrayRef<bool> frozen,
                                                   Type gradientElement) {
-  if (failed(buildUpdate(builder, layer, decays, frozen, gradientElement)) ||
-      failed(buildGradNorm(builder, layer, frozen, gradientElement)))
+  if (hasRole(layer, Role::Update, frozen) &&
+      (failed(buildUpdate(builder, layer, decays, frozen, gradientElement)) ||
+       failed(buildGradNorm(builder, layer, frozen, gradientElement))))
     return failure();
   return needsCast(layer, frozen) ? buildCast(builder, layer, frozen)
                                   : success();

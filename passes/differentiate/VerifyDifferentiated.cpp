@@ -95,16 +95,10 @@ static SmallVector<Slot> getSlots(FunctionOp function) {
 // DIFF1: roles
 //===----------------------------------------------------------------------===//
 
-static bool isRecomputation(Role role) {
-  return role == Role::RecomputeSelective || role == Role::RecomputeFull;
-}
-
 LogicalResult LayerVerifier::verifyRoles() {
   for (unsigned i = 0; i <= getMaxEnumValForRole(); ++i) {
     auto role = static_cast<Role>(i);
-    bool expected = isRecomputation(role) ? !LayerOp(layer).givesLoss()
-                    : role == Role::Cast  ? needsCast(layer, frozen)
-                                          : true;
+    bool expected = hasRole(layer, role, frozen);
     unsigned count = llvm::count_if(functions, [&](FunctionOp function) {
       return function.getRole() == role;
     });
@@ -216,7 +210,7 @@ Type LayerVerifier::getOutputEntryType(Role role, int64_t index) const {
     if (index != 0)
       return Type();
     auto input = cast<RankedTensorType>(getInputTypes().front());
-    return isa<FloatType>(input.getElementType()) ? Type(input) : Type();
+    return givesInputGradient(layer) ? Type(input) : Type();
   }
   default:
     return index < static_cast<int64_t>(results.size()) ? results[index]
@@ -468,11 +462,11 @@ mlir::dyna::verifyDifferentiated(ModuleOp module,
   for (LayerOp layer : module.getOps<LayerOp>())
     if (isMeant(layer) &&
         failed(LayerVerifier(layer, functionsOf[layer.getSymNameAttr()],
-                             frozenOf(layer, calls[layer.getSymNameAttr()]),
+                             frozenOf(layer, calls[getBaseName(layer)]),
                              getNarrowGradients(layer, gradients))
                    .verify()))
       return failure();
-  return success();
+  return verifyVariants(module);
 }
 
 //===----------------------------------------------------------------------===//
@@ -492,7 +486,7 @@ static LogicalResult verifyDerived(ModuleOp module) {
   for (LayerOp layer : module.getOps<LayerOp>()) {
     OwningOpRef<ModuleOp> scratch = ModuleOp::create(module.getLoc());
     OpBuilder builder = OpBuilder::atBlockEnd(scratch->getBody());
-    if (failed(deriveLayer(builder, layer, calls[layer.getSymNameAttr()],
+    if (failed(deriveLayer(builder, layer, calls[getBaseName(layer)],
                            getNarrowGradients(layer, gradientElement))))
       return failure();
     for (FunctionOp derived : scratch->getOps<FunctionOp>())

@@ -9,6 +9,7 @@
 #include "passes/memory/place/KeyStore.h"
 #include "passes/memory/value/Target.h"
 #include "passes/memory/value/TokenParts.h"
+#include "passes/plan/KindVariant.h"
 #include "runtime/abi/Collectives.h"
 #include "runtime/abi/Kernels.h"
 #include "runtime/plan/model/Model.h"
@@ -30,7 +31,8 @@ namespace {
 class ManifestBuilder {
 public:
   ManifestBuilder(ModuleOp module, ArrayRef<std::string> strategies)
-      : module(module), strategies(strategies) {}
+      : module(module), strategies(strategies), callsOf(callsOfLayers(module)) {
+  }
 
   FailureOr<plan::Manifest> build() {
     auto models = llvm::to_vector(module.getOps<ModelOp>());
@@ -45,7 +47,8 @@ public:
     for (CallOp call : model.getBody().getOps<CallOp>())
       if (failed(addLayer(call)))
         return failure();
-    if (failed(checkParametersAreUsed()) || failed(checkIgnoredTargets()))
+    if (failed(addVariants()) || failed(checkParametersAreUsed()) ||
+        failed(checkIgnoredTargets()))
       return failure();
     if (failed(addDegrees()))
       return failure();
@@ -67,6 +70,7 @@ private:
   void addParameters();
   void addGradients();
   LogicalResult addLayer(CallOp call);
+  LogicalResult addVariants();
   LogicalResult checkParametersAreUsed();
   LogicalResult checkIgnoredTargets();
   FailureOr<int> addKind(LayerOp layer);
@@ -81,6 +85,7 @@ private:
   plan::Manifest manifest;
   llvm::MapVector<StringAttr, int> parameterIndex;
   llvm::MapVector<StringAttr, int> kindIndex;
+  CallsOfLayers callsOf;
   llvm::DenseMap<Value, int> layerIndex; ///< of the model's activations
 };
 
@@ -228,8 +233,16 @@ LogicalResult ManifestBuilder::addLayer(CallOp call) {
   return success();
 }
 
-/// Checks that every parameter is used. No run would start with one that no
-/// layer updates.
+/// Adds the kinds of layers that only a run that freezes layers calls.
+LogicalResult ManifestBuilder::addVariants() {
+  for (LayerOp layer : module.getOps<LayerOp>())
+    if (layer.getVariantOf() && !dist::kMesh.isOn(layer) &&
+        failed(addKind(layer)))
+      return failure();
+  return success();
+}
+
+/// No run would start with one that nobody updates.
 LogicalResult ManifestBuilder::checkParametersAreUsed() {
   llvm::DenseSet<int> used;
   for (const plan::Layer &layer : manifest.layers())
@@ -457,6 +470,7 @@ LogicalResult ManifestBuilder::setKind(plan::LayerKind *kind, LayerOp layer) {
     return layouts ? layouts[index] : Attribute();
   };
   kind->set_name(layer.getSymName().str());
+  setVariant(kind, layer, callsOf);
   for (BlockArgument argument : layer.getParameterArguments())
     setSpec(kind->add_parameters(), argument.getType(), Attribute());
   for (BlockArgument argument : layer.getInputArguments())

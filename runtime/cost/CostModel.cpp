@@ -105,9 +105,13 @@ double bytesMoved(const CallBytes &t, cost::Direction direction, bool hasLoss) {
 /// Returns the flops for weight gradients, of which frozen parameters have none.
 double weightFlops(const plan::LayerKind &kind, const KindAt &at,
                    const Model &model, double all, const Load &load) {
-  bool isAnyFrozen = false;
-  for (int slot = 0; slot < kind.parameters_size(); ++slot)
+  bool isAnyFrozen = false, learns = kind.parameters_size() == 0;
+  for (int slot = 0; slot < kind.parameters_size(); ++slot) {
     isAnyFrozen |= model.isFrozenSlot(at.kind, slot);
+    learns |= !model.isFrozenSlot(at.kind, slot);
+  }
+  if (!learns)
+    return 0;
   const plan::LayerKind::Role &role = kind.roles(DYNA_ROLE_BACKWARD_WEIGHT);
   if (!isAnyFrozen || !role.present())
     return all;
@@ -117,9 +121,21 @@ double weightFlops(const plan::LayerKind &kind, const KindAt &at,
              static_cast<double>(dyna_part_size(load.queries, at.tp, 0));
 }
 
-/// Returns the flops of a call. Forward computes the loss together with its
-/// gradients: three products, or two if the table is frozen. Split tokens are
-/// counted as on the first rank.
+/// Returns the flops of a backward that gives no gradient of its input: those of the
+/// products that the function has, and twice those of attention forward.
+double backwardFlops(const plan::LayerKind &kind, const KindAt &at,
+                     const Load &load) {
+  const plan::LayerKind::Role &role = kind.roles(DYNA_ROLE_BACKWARD);
+  return static_cast<double>(role.flops_per_token()) *
+             static_cast<double>(load.queries) +
+         static_cast<double>(role.flops_per_part_token()) *
+             static_cast<double>(dyna_part_size(load.queries, at.tp, 0)) +
+         2 * static_cast<double>(kind.attention_flops_per_pair()) *
+             static_cast<double>(load.pairs);
+}
+
+/// Forward computes the loss together with its gradients: three products, or two if
+/// the table is frozen. Tokens that are dealt are as many as the first rank has.
 double flopsOf(const plan::LayerKind &kind, const KindAt &at,
                const Model &model, cost::Direction direction,
                const Load &load) {
@@ -139,7 +155,9 @@ double flopsOf(const plan::LayerKind &kind, const KindAt &at,
   case cost::FORWARD:
     return layer + (isTableFrozen ? 2 : 3) * loss;
   case cost::BACKWARD:
-    return layer + weightFlops(kind, at, model, layer, load);
+    return kind.stops_gradient()
+               ? backwardFlops(kind, at, load)
+               : layer + weightFlops(kind, at, model, layer, load);
   case cost::BACKWARD_WEIGHT:
     return weightFlops(kind, at, model, layer, load);
   case cost::BACKWARD_INPUT:

@@ -95,6 +95,11 @@ struct Flags {
   cl::opt<std::string> matmul{
       "matmul", cl::desc("Matrix products: library (oneDNN) or generated"),
       cl::init("library"), cl::cat(category)};
+  cl::opt<bool> freezable{
+      "freezable",
+      cl::desc("Compile layers that a run can also freeze and thaw, for "
+               "--freeze"),
+      cl::cat(category)};
   cl::opt<bool> sparse{
       "sparse",
       cl::desc("Compile layers that also accept sparse weights, for --prune"),
@@ -112,6 +117,20 @@ struct Flags {
   cl::opt<bool> verbose{"verbose",
                         cl::desc("Show the linker's command and messages"),
                         cl::cat(category)};
+
+  /// Reads the words of planning that are given.
+  dyna::Status readPlanWords(dyna::PlanningValues &values,
+                             mlir::dyna::DriverOptions &options) const {
+    for (const WordFlag *flag :
+         {&tokensPerBatch, &microBatches, &tokensPerMicroBatch, &inFlight,
+          &splitBackward, &slices, &recompute, &pipeline, &rankMemory,
+          &mergeRanges}) {
+      DYNA_RETURN_IF_ERROR(flag->read(values));
+      if (flag->isGiven())
+        options.planWords.emplace_back(flag->ArgStr.str(), flag->getValue());
+    }
+    return dyna::Status::ok();
+  }
 
   /// Fails where --lengths are none.
   dyna::StatusOr<mlir::dyna::DriverOptions> read() const {
@@ -148,20 +167,14 @@ struct Flags {
       return dyna::Status::invalidArgument(
           "--length-columns needs --lengths FILE");
     }
-    for (const WordFlag *flag :
-         {&tokensPerBatch, &microBatches, &tokensPerMicroBatch, &inFlight,
-          &splitBackward, &slices, &recompute, &pipeline, &rankMemory,
-          &mergeRanges}) {
-      DYNA_RETURN_IF_ERROR(flag->read(values));
-      if (flag->isGiven())
-        options.planWords.emplace_back(flag->ArgStr.str(), flag->getValue());
-    }
+    DYNA_RETURN_IF_ERROR(readPlanWords(values, options));
     options.stopAfter = stopAfter;
     options.dumpDirectory = dumpDir;
     options.timePasses = timePasses;
     options.link.libraries.assign(with.begin(), with.end());
     options.target = target;
     options.sparse = sparse;
+    options.freezable = freezable;
     options.architectures = arch;
     options.instructionSets.assign(isas.begin(), isas.end());
     options.matmul = matmul;

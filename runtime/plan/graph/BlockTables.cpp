@@ -54,7 +54,8 @@ int64_t keyBytes(const BlockContext &at, int layer) {
 
 int64_t keyGradientBytes(const BlockContext &at, int layer) {
   const MicroBatchFacts &m = at.microBatch;
-  return m.bundle < 0 || layer < 0 || m.layers[layer].evaluated
+  return m.bundle < 0 || layer < 0 || m.layers[layer].evaluated ||
+                 !at.view.hasBackward(layer)
              ? 0
              : at.view.keyGradientBytes(layer, m.storeRows);
 }

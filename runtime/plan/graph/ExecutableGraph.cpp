@@ -247,15 +247,20 @@ std::vector<RankBox> ExecutableGraph::boxes(int parameter) const {
 }
 
 std::vector<RankBox> ExecutableGraph::currentBoxes(int parameter) const {
-  std::vector<RankBox> current = boxes(parameter);
-  if (strategy_.zero && !model_->isFrozen(parameter))
-    for (RankBox &one : current) {
+  return model_->isFrozen(parameter) ? boxes(parameter)
+                                     : updatedBoxes(parameter);
+}
+
+std::vector<RankBox> ExecutableGraph::updatedBoxes(int parameter) const {
+  std::vector<RankBox> updated = boxes(parameter);
+  if (strategy_.zero && model_->hasMoments(parameter))
+    for (RankBox &one : updated) {
       auto [index, count] = holderIndex(parameter, one.rank);
       int64_t rows = one.box.size[0];
       one.box.begin[0] += partBegin(rows, count, index);
       one.box.size[0] = partSize(rows, count, index);
     }
-  return current;
+  return updated;
 }
 
 std::vector<RankBox> ExecutableGraph::summandBoxes(int parameter) const {
@@ -332,15 +337,17 @@ RankView ExecutableGraph::rankView(int rank) const {
     parameter.rowElements = box.size[1];
     parameter.firstRow = box.begin[0];
     parameter.firstColumn = box.begin[1];
+    if (model_->hasMoments(p)) {
+      const int64_t parts = strategy_.zero ? count : 1;
+      const int64_t share = strategy_.zero ? index : 0;
+      parameter.updateBegin = partBegin(box.size[0], parts, share);
+      parameter.updateEnd = partBegin(box.size[0], parts, share + 1);
+    }
     if (model_->isFrozen(p)) {
       parameter.counts = false;
       continue;
     }
     parameter.holders = static_cast<int>(count);
-    int64_t parts = strategy_.zero ? count : 1;
-    int64_t share = strategy_.zero ? index : 0;
-    parameter.updateBegin = partBegin(box.size[0], parts, share);
-    parameter.updateEnd = partBegin(box.size[0], parts, share + 1);
     const std::vector<int> &copies = copyGroups_[p];
     parameter.counts = (strategy_.zero || index == 0) &&
                        std::find(copies.begin(), copies.end(),

@@ -145,6 +145,10 @@ public:
   /// Returns the boxes that are up to date after a plan; with ZeRO the rows
   /// that each rank updates.
   std::vector<RankBox> currentBoxes(int parameter) const;
+  /// Returns the boxes of what only the optimizer uses: moments, and masters beside a copy.
+  /// With ZeRO each rank has those of the rows that it updates. Parked parameters have
+  /// them, too, while all ranks have all of their values.
+  std::vector<RankBox> updatedBoxes(int parameter) const;
   /// Returns the boxes of the ranks whose gradients add up to the gradient.
   std::vector<RankBox> summandBoxes(int parameter) const;
 

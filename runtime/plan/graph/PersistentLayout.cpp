@@ -84,20 +84,18 @@ PersistentLayout persistentLayout(const RankView &view, Persistent persistent,
     if (view.hasCopy(p) && isHere(p))
       places[p].copy =
           place(view.elements(p), elementBytes(view.computeType(p)));
-  std::vector<int> trained;
-  for (int p : held)
-    if (!view.isFrozen(p))
-      trained.push_back(p);
   if (includes(persistent, Persistent::Gradients))
-    for (int p : trained)
-      places[p].gradient =
-          place(view.elements(p), elementBytes(view.gradientType()));
+    for (int p : held)
+      if (!view.isFrozen(p))
+        places[p].gradient =
+            place(view.elements(p), elementBytes(view.gradientType()));
   if (!includes(persistent, Persistent::Moments))
     return layout;
-  for (int p : trained)
-    places[p].m = place(view.updatedElements(p), master);
-  for (int p : trained)
-    places[p].v = place(view.updatedElements(p), master);
+  for (int64_t ParameterPlace::*moment :
+       {&ParameterPlace::m, &ParameterPlace::v})
+    for (int p : held)
+      if (view.model().hasMoments(p))
+        places[p].*moment = place(view.updatedElements(p), master);
   for (int p : held)
     if (view.model().hasMask(p))
       places[p].mask = place(view.updatedElements(p), /*element=*/1);

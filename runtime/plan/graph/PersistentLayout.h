@@ -75,7 +75,8 @@ std::string describePersistent(Persistent persistent);
 /// masters, all copies, all gradients, all m, all v, all masks. In each part
 /// matrices come before vectors, in the order of the manifest. Moments, masks,
 /// and masters beside a copy have only the rows that the view updates. Frozen
-/// parameters have only a master, of the compute type. The first byte is the
+/// parameters have only a master, of the compute type. Those that a run froze have all but
+/// a gradient. The first byte is the
 /// arena's `begin`. The list `rowsAtHome` has an entry per parameter: -1 unless
 /// its values lie elsewhere (ValuesAtHome.h). If it is empty, none do.
 PersistentLayout persistentLayout(const RankView &view,

@@ -36,7 +36,7 @@ RankView RankView::whole(const Model &model) {
     place.here = true;
     place.rows = model.rows(p);
     place.rowElements = model.rowElements(p);
-    place.updateEnd = model.isFrozen(p) ? 0 : place.rows;
+    place.updateEnd = model.hasMoments(p) ? place.rows : 0;
     place.counts = !model.isFrozen(p);
   }
   return RankView(model, std::move(part));
@@ -102,7 +102,7 @@ int64_t RankView::messageBytes(int edge, const Load &load) const {
 /// Returns the bytes of a layer's gradients. A rank with fewer rows of a part
 /// has the memory of the first rank, which has the most.
 int64_t RankView::gradientBytes(int layer, const Load &load) const {
-  if (takesTokens(layer))
+  if (!givesGradient(layer))
     return 0;
   const plan::TensorSpec &input = inputOf(kind(layer));
   const int64_t all = wholeRows(input, load);

@@ -70,8 +70,13 @@ public:
   bool takesTokens(int layer) const {
     return model_->edge(model_->inputsOf(layer).front()).producer < 0;
   }
-  /// Returns the layer that an instruction works for. For a message, it is the
-  /// consumer of its edge.
+  /// Returns true if the layer has a backward.
+  bool hasBackward(int layer) const { return dyna::hasBackward(kind(layer)); }
+  /// Returns true if backward of the layer gives a gradient of its input.
+  bool givesGradient(int layer) const {
+    return model_->hasGradient(model_->inputsOf(layer).front());
+  }
+  /// Layer that an instruction works for. For a message, the consumer of its edge.
   int layerOf(const plan::Instruction &instruction) const;
   const plan::Layer &layer(int index) const { return model_->layer(index); }
   /// Returns the kind as it is compiled for this rank.
@@ -182,8 +187,7 @@ public:
   int64_t partTokens(const Load &load) const;
   /// Returns the bytes that an edge sends between stages, not rounded.
   int64_t messageBytes(int edge, const Load &load) const;
-  /// Returns the bytes of the gradient of the layer's input; 0 for the first layer,
-  /// which takes token ids.
+  /// Returns the bytes of the gradient of the layer's input; 0 if it gives none.
   int64_t gradientBytes(int layer, const Load &load) const;
   /// Returns the bytes that stay from forward to backward: the input and the tiers that
   /// `mode` keeps.

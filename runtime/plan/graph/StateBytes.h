@@ -47,7 +47,7 @@ int64_t persistentBytes(const RankView &view, const LayerStates &states,
 /// Returns the bytes that a layer keeps of a micro-batch from forward to backward.
 inline int64_t keptBytes(const RankView &view, const LayerStates &states,
                          int layer, plan::Recompute mode, const Load &load) {
-  return !states.empty() && states[layer].prefix
+  return !view.hasBackward(layer) || (!states.empty() && states[layer].prefix)
              ? 0
              : view.keptBytes(layer, mode, load);
 }

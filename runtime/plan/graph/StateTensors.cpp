@@ -11,7 +11,7 @@ namespace dyna {
 std::vector<ParameterPart> stateParts(const Model &model, int parameter,
                                       Persistent persistent) {
   std::vector<ParameterPart> parts = {ParameterPart::Master};
-  if (model.isFrozen(parameter))
+  if (!model.hasMoments(parameter))
     return parts;
   if (model.hasCopy(parameter))
     parts.push_back(ParameterPart::Copy);
@@ -37,11 +37,14 @@ std::vector<SwitchTensor> stateTensors(const ExecutableGraph &from,
   const Model &model = from.model();
   std::vector<SwitchTensor> tensors;
   for (int p : parametersByFirstUse(model)) {
-    SwitchTensor tensor;
-    tensor.parameter = p;
-    tensor.from = withoutEmpty(from.currentBoxes(p));
-    tensor.to = withoutEmpty(to.currentBoxes(p));
     for (ParameterPart part : stateParts(model, p, persistent)) {
+      const bool isValue = part == valuePart(model, p);
+      SwitchTensor tensor;
+      tensor.parameter = p;
+      tensor.from =
+          withoutEmpty(isValue ? from.currentBoxes(p) : from.updatedBoxes(p));
+      tensor.to =
+          withoutEmpty(isValue ? to.currentBoxes(p) : to.updatedBoxes(p));
       tensor.part = part;
       tensor.elementBytes = partElementBytes(model, p, part);
       tensors.push_back(tensor);

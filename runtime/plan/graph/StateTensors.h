@@ -13,7 +13,8 @@
 //
 // A rank *updates* all rows that it holds; with ZeRO it updates its own rows.
 // The next step gathers the other rows before layers read them, so they are not
-// carried. Gradients are zero between two steps, so they are not carried
+// carried. Nothing gathers rows of a frozen parameter, so each rank that holds it gets all
+// of its values. Gradients are zero between two steps, so they are not carried
 // either.
 //
 // Several ranks may have a row at the source: replicas, and stages that share a
@@ -39,8 +40,8 @@ std::vector<ParameterPart> stateParts(const Model &model, int parameter,
 
 /// Returns the state of `from` and the ranks of `to` that need it. Parameters
 /// have the order in which layers first use them, so that few tensors are
-/// needed at a time. The graphs have one model; their numbers of ranks may
-/// differ.
+/// needed at a time. The graphs have one compiled model, of which different parameters may
+/// be parked; their numbers of ranks may differ.
 std::vector<SwitchTensor>
 stateTensors(const ExecutableGraph &from, const ExecutableGraph &to,
              Persistent persistent = Persistent::Training);

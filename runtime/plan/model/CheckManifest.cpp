@@ -102,20 +102,33 @@ bool isTokenIds(const plan::TensorSpec &spec) {
          spec.shape_size() == 0;
 }
 
-Status checkRoles(const plan::LayerKind &kind, bool parameters, bool cast) {
+bool isLoss(const plan::TensorSpec &spec) {
+  return spec.type() == plan::F64 && spec.rows() == plan::TensorSpec::FIXED &&
+         boundedProduct(spec.shape()) == 1;
+}
+
+/// `learns`: a layer of the kind has a parameter that is not frozen.
+Status checkRoles(const plan::LayerKind &kind, bool learns, bool cast) {
   auto has = [&](int role) { return kind.roles(role).present(); };
   std::string where = "layer kind '" + kind.name() + "' has no ";
   if (!has(DYNA_ROLE_FORWARD))
     return bad(where + "forward function");
   if (!has(DYNA_ROLE_EVALUATE))
     return bad(where + "evaluate function");
+  const bool needsBackward =
+      learns || (!isTokenIds(inputOf(kind)) && !kind.stops_gradient());
   if (!has(DYNA_ROLE_BACKWARD) &&
-      !(has(DYNA_ROLE_BACKWARD_INPUT) && has(DYNA_ROLE_BACKWARD_WEIGHT)))
+      !(has(DYNA_ROLE_BACKWARD_INPUT) && has(DYNA_ROLE_BACKWARD_WEIGHT)) &&
+      (needsBackward || hasBackward(kind)))
     return bad(where + "backward function");
-  if (parameters && !has(DYNA_ROLE_UPDATE))
-    return bad(where + "update function, but parameters");
-  if (parameters && !has(DYNA_ROLE_GRAD_NORM))
-    return bad(where + "grad_norm function, but parameters");
+  if (learns && kind.frozen())
+    return bad("layer kind '" + kind.name() +
+               "' adds to no gradient, but a layer of it has trained "
+               "parameters");
+  if (learns && !has(DYNA_ROLE_UPDATE))
+    return bad(where + "update function, but trained parameters");
+  if (learns && !has(DYNA_ROLE_GRAD_NORM))
+    return bad(where + "grad_norm function, but trained parameters");
   if (cast && !has(DYNA_ROLE_CAST))
     return bad(where + "cast function, but parameters in two types");
   return Status::ok();
@@ -191,7 +204,20 @@ Status checkChainLink(const plan::Manifest &manifest, int l) {
   if (l > 0 &&
       (input.rows() != plan::TensorSpec::TQ || input.type() == plan::I32))
     return bad(where + ": its input is not an activation");
-  DYNA_RETURN_IF_ERROR(checkLoss(kind, l == last, where));
+  if (l > 0 && kind.stops_gradient() ==
+                   hasBackward(manifest.kinds(manifest.layers(l - 1).kind())))
+    return bad(where + (kind.stops_gradient()
+                            ? ": its kind gives no gradient of its input, but "
+                              "the layer before has a backward"
+                            : ": its kind gives a gradient of its input, but "
+                              "the layer before has no backward"));
+  if ((l == last) != isLoss(outputOf(kind)))
+    return bad(where + (l == last ? ": the last layer gives the loss (f64, one)"
+                                  : ": only the last layer gives a loss"));
+  if (kind.inputs_size() == 2 && (l != last || !isTokenIds(kind.inputs(1))))
+    return bad(where + ": only the last layer takes target ids");
+  if (l == last && kind.inputs_size() != 2)
+    return bad(where + ": the last layer takes target ids");
   int64_t row = elementBytes(input.type()) * boundedProduct(input.shape());
   if (row > maxBytesPerRow || kind.tiers(DYNA_TIER_INPUT).tq() < row)
     return bad(formatText("%s: the input tier has %d bytes per token, its "
@@ -258,15 +284,15 @@ Status checkLayers(const plan::Manifest &manifest) {
                             manifest.kinds_size()));
     DYNA_RETURN_IF_ERROR(checkLayerParameters(manifest, l, types));
     DYNA_RETURN_IF_ERROR(checkChainLink(manifest, l));
-    bool copies = false;
-    for (int slot = 0; slot < manifest.layers(l).parameters_size(); ++slot)
-      copies |=
-          manifest.kinds(kind).parameters(slot).type() !=
-              (masters64 ? plan::F64 : plan::F32) &&
-          !manifest.parameters(manifest.layers(l).parameters(slot)).frozen();
-    DYNA_RETURN_IF_ERROR(checkRoles(manifest.kinds(kind),
-                                    manifest.layers(l).parameters_size() > 0,
-                                    copies));
+    bool learns = false, copies = false;
+    for (int slot = 0; slot < manifest.layers(l).parameters_size(); ++slot) {
+      if (manifest.parameters(manifest.layers(l).parameters(slot)).frozen())
+        continue;
+      learns = true;
+      copies |= manifest.kinds(kind).parameters(slot).type() !=
+                (masters64 ? plan::F64 : plan::F32);
+    }
+    DYNA_RETURN_IF_ERROR(checkRoles(manifest.kinds(kind), learns, copies));
   }
   for (int p = 0; p < manifest.parameters_size(); ++p)
     if (types[p] == plan::ELEMENT_UNKNOWN)

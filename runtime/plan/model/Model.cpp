@@ -56,6 +56,27 @@ StatusOr<Model> Model::create(plan::Manifest manifest) {
   return unchecked(std::move(manifest));
 }
 
+StatusOr<Model> Model::withKinds(const std::vector<int> &kinds,
+                                 std::vector<bool> parked) const {
+  plan::Manifest manifest = manifest_;
+  for (int l = 0; l < layers(); ++l)
+    manifest.mutable_layers(l)->set_kind(kinds[l]);
+  for (int p = 0; p < parameters(); ++p)
+    if (parked[p])
+      manifest.mutable_parameters(p)->set_frozen(true);
+  manifest.set_hash(manifestHash(manifest));
+  DYNA_ASSIGN_OR_RETURN(Model model, create(std::move(manifest)));
+  model.masked_ = masked_;
+  model.parked_ = std::move(parked);
+  model.compiledHash_ = compiledHash_;
+  return model;
+}
+
+bool Model::hasGradient(int index) const {
+  const int producer = edge(index).producer;
+  return producer >= 0 && hasBackward(kind(producer));
+}
+
 void Model::addEdges() {
   inputs_.resize(layers());
   outputs_.resize(layers());
@@ -98,6 +119,7 @@ double Model::lossWeight(int loss) const {
 Model Model::unchecked(plan::Manifest manifest) {
   Model model;
   model.manifest_ = std::move(manifest);
+  model.compiledHash_ = model.manifest_.hash();
   model.addEdges();
   model.elements_.assign(model.parameters(), 1);
   for (int p = 0; p < model.parameters(); ++p)

@@ -50,9 +50,15 @@ public:
   static Model unchecked(plan::Manifest manifest);
   /// Reads the serialised message.
   static StatusOr<Model> parse(const void *data, int64_t bytes);
+  /// Returns this model with other kinds of its layers, by layer, and with these parameters
+  /// parked. Fails if `checkManifest` refuses that (FreezeLayers.h).
+  StatusOr<Model> withKinds(const std::vector<int> &kinds,
+                            std::vector<bool> parked) const;
 
   const plan::Manifest &manifest() const { return manifest_; }
   uint64_t hash() const { return manifest_.hash(); }
+  /// Returns the hash of the compiled model. Models that `withKinds` made have others.
+  uint64_t compiledHash() const { return compiledHash_; }
 
   /// Returns the tables that a micro-batch has beside its segments:
   /// DYNA_BATCH_*.
@@ -73,6 +79,8 @@ public:
   const std::vector<int> &inputsOf(int layer) const { return inputs_[layer]; }
   /// Edges that carry a layer's activation. None carries a loss.
   const std::vector<int> &outputsOf(int layer) const { return outputs_[layer]; }
+  /// Returns true if the gradient of an edge's value comes back: its producer has a backward.
+  bool hasGradient(int edge) const;
 
   /// Layers that give a loss, ascending: exits, and the last layer. A step trains the sum
   /// of their losses, each times its weight.
@@ -111,10 +119,19 @@ public:
   plan::ElementType computeType(int parameter) const {
     return computeTypes_[parameter];
   }
-  /// Returns true if the parameter keeps its value: it has neither gradient nor moments, and
-  /// its only tensor is of the compute type.
+  /// Returns true if the parameter keeps its value and has no gradient.
   bool isFrozen(int parameter) const {
     return manifest_.parameters(parameter).frozen();
+  }
+  /// Returns true if a run froze the parameter: it keeps master and moments, which nothing
+  /// uses until it is thawed. A parameter that was compiled as frozen has neither. Its only
+  /// tensor is of the compute type.
+  bool isParked(int parameter) const {
+    return !parked_.empty() && parked_[parameter];
+  }
+  /// Returns true if ranks keep moments of the parameter.
+  bool hasMoments(int parameter) const {
+    return !isFrozen(parameter) || isParked(parameter);
   }
   /// Returns true if all layers of a kind give it a frozen parameter there (checkManifest). The
   /// kind is an index into `Manifest.kinds`.
@@ -124,7 +141,7 @@ public:
   /// Returns the type of the tensor from which all other tensors of the
   /// parameter follow.
   plan::ElementType masterType(int parameter) const {
-    return isFrozen(parameter) ? computeType(parameter) : masterType();
+    return hasMoments(parameter) ? masterType() : computeType(parameter);
   }
   /// Returns true if a copy in the compute type lies beside the master.
   bool hasCopy(int parameter) const {
@@ -151,7 +168,9 @@ private:
   std::vector<std::vector<int>> inputs_, outputs_; ///< edges, by layer
   std::vector<int64_t> elements_;
   std::vector<plan::ElementType> computeTypes_;
-  std::vector<bool> masked_;                   ///< by parameter; empty: none is
+  std::vector<bool> masked_; ///< by parameter; empty: none is
+  std::vector<bool> parked_; ///< by parameter; empty: none is
+  uint64_t compiledHash_ = 0;
   std::vector<std::vector<char>> frozenSlots_; ///< by kind and slot
 };
 
@@ -173,6 +192,11 @@ bool isLoss(const plan::TensorSpec &spec);
 bool givesLoss(const plan::LayerKind &kind);
 inline bool hasRole(const plan::LayerKind &kind, int role) {
   return kind.roles(role).present();
+}
+/// Returns true if layers of the kind run backward. Others run forward alone.
+inline bool hasBackward(const plan::LayerKind &kind) {
+  return hasRole(kind, DYNA_ROLE_BACKWARD) ||
+         hasRole(kind, DYNA_ROLE_BACKWARD_INPUT);
 }
 /// Returns true if backward is split into two functions.
 bool splitsBackward(const plan::LayerKind &kind);

@@ -7,6 +7,7 @@
 #include "runtime/base/text/Text.h"
 #include "runtime/plan/program/InstructionTable.h"
 #include "runtime/plan/program/PlanRules.h"
+#include "runtime/plan/verify/StageEdges.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -75,7 +76,6 @@ private:
   Status checkGathered(int layer) const;
   Status checkNotGathering(int layer) const;
   Status checkGradients(const Instruction &i) const;
-  void collectEdges();
   Status checkReceived(const Progress &progress, int layer, bool isGradient,
                        const char *what) const;
   Progress &progress(const Instruction &i) {
@@ -92,7 +92,7 @@ private:
   std::unordered_map<int, Progress> progress_;
   std::vector<Parameters> parameters_; ///< by layer
   /// Edges of this rank's layers whose producer, or consumer, is on another stage.
-  std::vector<int> incoming_, outgoing_;
+  const std::vector<int> incoming_, outgoing_;
   bool combined_ = false;
   bool updating_ = false;
 };
@@ -100,29 +100,14 @@ private:
 ProgramOrder::ProgramOrder(const RankView &view,
                            const std::vector<int> &microBatches, Part part)
     : view_(view), microBatches_(microBatches), part_(part),
-      parameters_(view.layers()) {
-  collectEdges();
+      parameters_(view.layers()), incoming_(edgesOfStage(view, true)),
+      outgoing_(edgesOfStage(view, false)) {
   for (int m : microBatches) {
     Progress &progress = progress_[m];
     progress.forward = view.firstLayer();
     progress.backward = view.endLayer() - 1;
     progress.layers.resize(view.layers());
     progress.messages.resize(incoming_.size() + outgoing_.size());
-  }
-}
-
-void ProgramOrder::collectEdges() {
-  const Model &model = view_.model();
-  for (int e = 0; e < model.edges(); ++e) {
-    const Edge &edge = model.edge(e);
-    if (edge.producer < 0)
-      continue;
-    const bool produces = view_.hasLayer(edge.producer);
-    const bool consumes = view_.hasLayer(edge.consumer);
-    if (consumes && !produces)
-      incoming_.push_back(e);
-    if (produces && !consumes)
-      outgoing_.push_back(e);
   }
 }
 
@@ -207,6 +192,9 @@ Status ProgramOrder::forward(const Instruction &i) {
   DYNA_RETURN_IF_ERROR(checkGathered(i.layer));
   progress.evaluates = evaluates;
   ++progress.forward;
+  // A layer that runs forward alone is done.
+  state(i).inputDone = state(i).weightDone =
+      !evaluates && !view_.hasBackward(i.layer);
   state(i).mode = evaluates ? plan::RECOMPUTE_NONE : i.recompute;
   if (!evaluates &&
       nearestMode(view_.kind(i.layer), i.recompute) != i.recompute)
@@ -313,6 +301,8 @@ Status ProgramOrder::message(const Instruction &i) {
     return refuse(PlanRule::Ordered,
                   formatText("at this end of the stage lies layer %s", known));
   }
+  if (op.isGradient() && !view_.model().hasGradient(edgeOf(i)))
+    return refuse(PlanRule::Ordered, "the layer before takes no gradient");
   const size_t index =
       found - edges.begin() + (isOutgoing ? incoming_.size() : 0);
   Messages &messages = progress.messages[index];
@@ -548,7 +538,8 @@ Status ProgramOrder::finishMicroBatch(int m) const {
                      "send is never waited for",
                      m));
   for (size_t k = 0; k < incoming_.size() && trains; ++k)
-    if (progress.messages[k].gradient < 2)
+    if (view_.model().hasGradient(incoming_[k]) &&
+        progress.messages[k].gradient < 2)
       return refuse(PlanRule::Ordered,
                     formatText("micro-batch %d: its gradient is not sent, or "
                                "the send is never waited for",

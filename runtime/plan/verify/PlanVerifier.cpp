@@ -325,7 +325,7 @@ Status verifyProgram(const RankView &view, const plan::Plan &plan, int rank,
       view, microBatches,
       {options.isPhase, options.isSwitched, options.updates});
   ProgramBlocks blocks(view, plan, program);
-  SliceOrder slices(blocks.bundles());
+  SliceOrder slices(view, blocks.bundles());
   MemoryChecker memory(blocks, program.dynamicBytes);
   for (index = 0; index < program.count(); ++index) {
     const Instruction &i = program.instructions[index];

@@ -67,10 +67,10 @@ Status SliceOrder::use(const Instruction &i, const BundlePart &part) {
                   formatText("micro-batch %d has no slice of a sample, and "
                              "needs no store of keys",
                              i.microBatch));
-  // A plan has one form only: each instruction names its neighbouring
-  // micro-batch.
+  // Plans have one form: each names the micro-batch that it stands beside.
+  const bool runsForward = evaluates_ || !view_.hasBackward(i.layer);
   const bool isAtEnd = i.op == Instruction::CLEAR_KEY_GRADS ||
-                       (i.op == Instruction::FREE_KEYS && evaluates_);
+                       (i.op == Instruction::FREE_KEYS && runsForward);
   if (const int m = isAtEnd ? part.last : part.bundle; i.microBatch != m)
     return refuse(
         PlanRule::Ordered,

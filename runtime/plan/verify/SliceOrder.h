@@ -12,6 +12,7 @@
 #define DYNA_RUNTIME_PLAN_SLICEORDER_H
 
 #include "runtime/base/error/Status.h"
+#include "runtime/plan/graph/RankView.h"
 #include "runtime/plan/program/Bundles.h"
 
 #include <unordered_map>
@@ -21,8 +22,9 @@ namespace dyna {
 
 class SliceOrder {
 public:
-  /// `bundles` are those of the program, and must outlive this object.
-  explicit SliceOrder(const Bundles &bundles) : bundles_(bundles) {}
+  /// `bundles` are those of the program of a rank. Both must outlive this object.
+  SliceOrder(const RankView &view, const Bundles &bundles)
+      : view_(view), bundles_(bundles) {}
 
   /// Checks an instruction that is about to run. Linear in the slices that come
   /// directly before or behind those of its micro-batch.
@@ -44,6 +46,7 @@ private:
   Status backward(const plan::Instruction &i, const BundlePart &part);
   Status use(const plan::Instruction &i, const BundlePart &part);
 
+  const RankView &view_;
   const Bundles &bundles_;
   ByLayer<Passed> passed_; ///< by layer and micro-batch
   ByLayer<Stores> stores_; ///< by layer and bundle

@@ -19,6 +19,8 @@ bool isUpdated(const Model &model, int layer) {
     return std::find(list.begin(), list.end(), parameter) != list.end();
   };
   for (int parameter : model.layer(layer).parameters()) {
+    if (model.isFrozen(parameter))
+      continue;
     int owner = 0;
     while (owner < layer && !uses(owner, parameter))
       ++owner;

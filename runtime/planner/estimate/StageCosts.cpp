@@ -19,6 +19,8 @@ std::vector<cost::Direction> trainingPasses(const plan::LayerKind &kind,
                                             plan::Recompute wished,
                                             bool split) {
   std::vector<cost::Direction> passes = {cost::FORWARD};
+  if (!hasBackward(kind))
+    return passes;
   if (splitsBackward(kind) && (split || !hasRole(kind, DYNA_ROLE_BACKWARD)))
     passes.insert(passes.end(), {cost::BACKWARD_INPUT, cost::BACKWARD_WEIGHT});
   else

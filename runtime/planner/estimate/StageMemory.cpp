@@ -94,6 +94,8 @@ Held heldOf(const RankView &view, const PlanChoice &choice, int m,
   SumsOfBundle bundle;
   int64_t keys = 0, late = 0;
   for (int l = view.firstLayer(); l < view.endLayer(); ++l) {
+    if (!view.hasBackward(l))
+      continue; // its keys are counted with the bytes beside the blocks
     const plan::Recompute mode = nearestMode(view.kind(l), choice.modeOf(l, m));
     const int64_t own = view.keptBytes(l, mode, load);
     int64_t behind = 0;

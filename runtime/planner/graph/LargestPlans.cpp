@@ -67,7 +67,9 @@ PipelineProblem evenStages(const ExecutableGraph &graph, size_t microBatches,
   double seconds = 1;
   for (int stage = 0; stage < graph.stages(); ++stage, seconds *= slowdown) {
     costs.forward.emplace_back(microBatches, seconds);
-    costs.backward.emplace_back(microBatches, 2 * seconds);
+    const RankView &view = graph.replicaView(graph.rankAt({0, stage, 0}));
+    const bool runsBackward = view.hasBackward(view.endLayer() - 1);
+    costs.backward.emplace_back(microBatches, runsBackward ? 2 * seconds : 0);
     if (apart)
       costs.weight.emplace_back(microBatches, seconds);
   }

@@ -17,7 +17,8 @@ inline std::vector<StageLink> linksOf(const ExecutableGraph &graph,
   std::vector<StageLink> links;
   for (int edge : graph.crossingEdges()) {
     const ExecutableGraph::Ends &ends = graph.endsOf(edge);
-    links.push_back({ends.producer, ends.consumer, seconds, edge});
+    links.push_back({ends.producer, ends.consumer, seconds, edge,
+                     graph.model().hasGradient(edge)});
   }
   return links;
 }

@@ -60,7 +60,7 @@ PipelineBounds boundPipeline(const PipelineProblem &problem) {
       // The last stage cannot recompute while it waits.
       double behind = graph.outOf(s).empty() ? seconds.recompute(s, m) : 0;
       for (const StageLink &link : graph.outOf(s))
-        behind = std::max(behind, rowOf(turn, link.to)[m] + 2 * link.seconds);
+        behind = std::max(behind, rowOf(turn, link.to)[m] + link.bothWays());
       rowOf(turn, s)[m] =
           seconds.forward(s, m) + behind + seconds.inputGradient(s, m);
     }
@@ -90,8 +90,8 @@ PipelineBounds boundPipeline(const PipelineProblem &problem) {
         double &back = rowOf(up, link.to)[m];
         behind =
             std::max(behind, downs[m] + (seconds.forward(s, m) + link.seconds));
-        back = std::max(back,
-                        ups[m] + (seconds.inputGradient(s, m) + link.seconds));
+        back = std::max(
+            back, ups[m] + (seconds.inputGradient(s, m) + link.secondsBack()));
       }
   }
   return bounds;

@@ -23,6 +23,14 @@ ItemSeconds::ItemSeconds(const PipelineProblem &problem) : problem_(problem) {
 
 namespace {
 
+/// Of the message that a predecessor sends.
+double messageSecondsOf(const Predecessor &one) {
+  if (!one.link)
+    return 0;
+  return one.kind == ItemKind::Backward ? one.link->secondsBack()
+                                        : one.link->seconds;
+}
+
 /// Tasks of items, and of messages that take time.
 class Clock {
 public:
@@ -108,7 +116,8 @@ private:
          {ItemKind::Forward, ItemKind::Backward, ItemKind::Weight})
       if (const int task = taskOf(kind, s, m); task >= 0)
         links_.forEachPredecessor(s, kind, m, [&](const Predecessor &one) {
-          deliver(taskOf(one.kind, one.stage, one.microBatch), task, one.link);
+          deliver(taskOf(one.kind, one.stage, one.microBatch), task,
+                  messageSecondsOf(one));
         });
     if (options_.sentAhead > 0 && m >= options_.sentAhead)
       for (const StageLink &link : links_.outOf(s))
@@ -116,9 +125,9 @@ private:
                     taskOf(ItemKind::Forward, link.to, m - options_.sentAhead));
   }
 
-  void deliver(int from, int to, const StageLink *link) {
-    if (link && link->seconds > 0) {
-      int message = graph_.add(TaskGraph::noLane, link->seconds);
+  void deliver(int from, int to, double seconds) {
+    if (seconds > 0) {
+      int message = graph_.add(TaskGraph::noLane, seconds);
       graph_.wait(message, from);
       from = message;
     }
@@ -206,7 +215,7 @@ public:
           const auto &ends =
               one.kind == ItemKind::Forward ? forward_ : backward_;
           arrival = std::max(arrival, ends[one.stage][one.microBatch] +
-                                          (one.link ? one.link->seconds : 0));
+                                          messageSecondsOf(one));
         });
     return arrival;
   }

@@ -30,6 +30,8 @@ static int64_t workingBytes(const ExecutableGraph &graph,
       for (int role = 0; role < DYNA_ROLE_COUNT; ++role)
         if (view.hasRole(l, role))
           workspace = std::max(workspace, view.workspaceBytes(l, role, load));
+      if (!view.hasBackward(l))
+        workspace += view.keptBytes(l, plan::RECOMPUTE_NONE, load);
       most = std::max(
           most,
           workspace + 2 * view.gradientBytes(l, load) +

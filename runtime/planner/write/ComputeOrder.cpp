@@ -140,7 +140,9 @@ private:
         const int times = begun_[m][static_cast<int>(kind)];
         const bool there =
             kind == ItemKind::Forward ||
-            (order_.trains && (kind == ItemKind::Backward || weightItems_));
+            (order_.trains && (kind == ItemKind::Weight
+                                   ? weightItems_
+                                   : view_.hasBackward(view_.endLayer() - 1)));
         if (times == (there ? 1 : 0))
           continue;
         const char *what = kind == ItemKind::Forward    ? "forward"

@@ -95,14 +95,17 @@ public:
         reduced_[i.layer] = index + 1;
       // The last match belongs to the last micro-batch.
       const bool isBackward = passOf(i.op) == Pass::Backward;
+      const bool isAlone = passOf(i.op) == Pass::Forward &&
+                           (i.op == Instruction::EVALUATE ||
+                            !view.hasBackward(view.endLayer() - 1));
       if ((isBackward && i.layer == view.endLayer() - 1) ||
-          (i.op == Instruction::EVALUATE && i.layer == view.firstLayer()))
+          (isAlone && i.layer == view.firstLayer()))
         lastPass_ = index;
     }
   }
 
   /// Returns the first instruction of the last micro-batch's backward, or of
-  /// its evaluation.
+  /// its evaluation, or of its forward on a stage without backward.
   int lastPass() const { return lastPass_; }
   /// Returns the instruction before which the gradients of these parameters are
   /// complete.

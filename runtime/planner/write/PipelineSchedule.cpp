@@ -35,6 +35,8 @@ void collectMessages(PipelineSchedule &schedule) {
       const StageGraph &graph = schedule.graph;
       for (const StageLink &link :
            item.isForward() ? graph.outOf(s) : graph.into(s)) {
+        if (item.isBackward() && !link.hasGradient)
+          continue;
         const int to = item.isForward() ? link.to : link.from;
         schedule.messages.push_back({s, to, link.edge, item.microBatch,
                                      item.isBackward(), item.end,

@@ -157,6 +157,10 @@ void ProgramWriter::forward(int m) {
     waitForGather(l);
     takeKeys(l, m);
     add(Instruction::FORWARD, l, m).recompute = mode(l, m);
+    if (view_.hasBackward(l))
+      continue;
+    freeKeys(l, m, /*isForward=*/true);
+    add(Instruction::FREE, l, m);
   }
 }
 
@@ -171,6 +175,8 @@ std::vector<int> ProgramWriter::inputGradients(int m, bool recomputed,
                                                bool last) {
   std::vector<int> weights;
   for (int l = view_.endLayer() - 1; l >= view_.firstLayer(); --l) {
+    if (!view_.hasBackward(l))
+      break; // nor does any layer before it
     if (mode(l, m) != plan::RECOMPUTE_NONE && !recomputed)
       add(Instruction::RECOMPUTE, l, m).recompute = mode(l, m);
     recomputed = false;
@@ -370,6 +376,8 @@ private:
       for (const StageLink &link : item.isForward()
                                        ? schedule_.graph.outOf(stage)
                                        : schedule_.graph.into(stage)) {
+        if (item.isBackward() && !link.hasGradient)
+          continue;
         const PipelineMessage sent = {
             stage, item.isForward() ? link.to : link.from, link.edge,
             item.microBatch, item.isBackward()};
@@ -430,7 +438,7 @@ private:
   void forEachInput(const PipelineItem &item, Use use) const {
     schedule_.graph.forEachPredecessor(
         place_.stage, item.kind, item.microBatch, [&](const Predecessor &one) {
-          if (one.link)
+          if (one.link && (item.isForward() || one.link->hasGradient))
             use(PipelineMessage{one.stage, place_.stage, one.link->edge,
                                 one.microBatch, item.isBackward()});
         });

@@ -93,7 +93,7 @@ dyna.layer @l(%x: tensor<?x8xf32>, %s: !dyna.segments) -> tensor<?x8xf32> {
 // -----
 
 // of this one, which declares none.
-// expected-error @+1 {{'dyna.layer' op does not know the attribute 'dyna.logical'; it knows 'sym_visibility', 'tiers'}}
+// expected-error @+1 {{'dyna.layer' op does not know the attribute 'dyna.logical'; it knows 'frozen', 'stops_gradient', 'sym_visibility', 'tiers', 'variant_of'}}
 dyna.layer @l(%x: tensor<?x8xf32>) -> tensor<?x8xf32> attributes {dyna.logical = @l} {
   dyna.return %x : tensor<?x8xf32>
 }
@@ -158,7 +158,7 @@ dyna.parameter @w : tensor<8xf32> {learning_rate = 1.0 : f64}
 // -----
 
 // Near to what only the syntax says, 'sym_name'.
-// expected-error @+1 {{'dyna.layer' op does not know the attribute 'my_name'; it knows 'sym_visibility', 'tiers'}}
+// expected-error @+1 {{'dyna.layer' op does not know the attribute 'my_name'; it knows 'frozen', 'stops_gradient', 'sym_visibility', 'tiers', 'variant_of'}}
 dyna.layer @l(%x: tensor<?x8xf32>) -> tensor<?x8xf32> attributes {my_name = "l"} {
   dyna.return %x : tensor<?x8xf32>
 }

@@ -4,6 +4,7 @@
 
 #include "runtime/plan/model/Model.h"
 #include "test/runtime/executor/TinyModel.h"
+#include "test/runtime/executor/TinyVariants.h"
 
 #include <algorithm>
 #include <array>
@@ -299,7 +300,10 @@ plan::Manifest tinyManifest(const TinyOptions &options) {
     constexpr int firstW2 = 3;
     addLayer(manifest, name, 1, {p, p + 1, ties ? firstW2 : p + 2});
   }
-  addLayer(manifest, "head", 2, {0});
+  if (options.untied)
+    addParameter(manifest, "head.w", {V, W}, 0.5);
+  addLayer(manifest, "head", 2,
+           {options.untied ? manifest.parameters_size() - 1 : 0});
   if (options.headBias) {
     manifest.mutable_layers()->rbegin()->add_parameters(
         manifest.parameters_size());
@@ -311,6 +315,8 @@ plan::Manifest tinyManifest(const TinyOptions &options) {
       parameter.set_frozen(true);
   for (const TinyDegree &degree : options.degrees)
     addDegree(manifest, degree.tp, degree.sp);
+  if (options.freezable)
+    addTinyVariants(manifest);
   manifest.set_hash(manifestHash(manifest));
   manifest.set_producer("by hand");
   manifest.set_matmul("generated");

@@ -6,6 +6,7 @@
 #include "test/runtime/executor/TinyExchanges.h"
 #include "test/runtime/executor/TinyParameters.h"
 #include "test/runtime/executor/TinySegments.h"
+#include "test/runtime/executor/TinyVariants.h"
 
 #include "runtime/abi/Kernels.h"
 #include "runtime/abi/Random.h"
@@ -275,6 +276,8 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
                  sizeof(C) * W * dyna_round_rows(tq), params);
   }
 
+  /// Evaluates, or trains forward alone: then it keeps nothing, but drops features.
+  template <bool trains>
   static dyna_status
   evaluateBlock(dyna_context *context, const dyna_tensor *params,
                 const dyna_tensor *, const dyna_saved *saved, void *workspace,
@@ -288,7 +291,7 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
       return status;
     mixRows(segments, saved, x, u);
     hidden(context, params, segments->tq, u, h);
-    activate(context, segments, false, h, h);
+    activate(context, segments, trains, h, h);
     return project(context, params, segments, compute(in[0]), h, scratch,
                    compute(out[0]));
   }
@@ -371,6 +374,12 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
     return DYNA_OK;
   }
 
+  /// The gradient of the input. If no layer needs it, it lies behind the scratch.
+  static C *inputGradientAt(const dyna_tensor &out, C *scratch, int64_t tq) {
+    return out.data ? compute(out)
+                    : scratch + (SP ? 3 : 1) * dyna_round_rows(tq) * W;
+  }
+
   /// Frozen parameters have no gradient.
   static void weightGradient(dyna_context *context, const dyna_tensor *grads,
                              const BlockTiers &tiers, int64_t tq, const C *dy,
@@ -389,17 +398,20 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
     }
   }
 
+  template <bool learns>
   static dyna_status backward(dyna_context *context, const dyna_tensor *params,
                               const dyna_tensor *grads, const dyna_saved *saved,
                               void *workspace, const dyna_segments *segments,
                               const dyna_tensor *in, const dyna_tensor *out) {
     BlockTiers tiers(*saved, segments->tq);
     C *dh = static_cast<C *>(workspace), *dy = compute(in[0]);
+    C *scratch = dh + dyna_round_rows(segments->tq) * H;
     if (dyna_status status =
-            propagate(context, params, tiers, saved, segments, dy, dh,
-                      dh + dyna_round_rows(segments->tq) * H, compute(out[0])))
+            propagate(context, params, tiers, saved, segments, dy, dh, scratch,
+                      inputGradientAt(out[0], scratch, segments->tq)))
       return status;
-    weightGradient(context, grads, tiers, segments->tq, dy, dh);
+    if (learns)
+      weightGradient(context, grads, tiers, segments->tq, dy, dh);
     return fault(context, DYNA_ROLE_BACKWARD, workspace, out,
                  sizeof(C) * W * dyna_round_rows(segments->tq), params);
   }
@@ -412,10 +424,10 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
     if (grads) // all gradients of parameters are left to the weight half
       return DYNA_INTERNAL;
     BlockTiers tiers(*saved, segments->tq);
-    C *dy = compute(in[0]);
+    C *dy = compute(in[0]), *scratch = static_cast<C *>(workspace);
     if (dyna_status status =
             propagate(context, params, tiers, saved, segments, dy, tiers.dh,
-                      static_cast<C *>(workspace), compute(out[0])))
+                      scratch, inputGradientAt(out[0], scratch, segments->tq)))
       return status;
     std::memcpy(tiers.dy, dy, sizeof(C) * segments->tq * W);
     return DYNA_OK;
@@ -446,6 +458,7 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
     }
   }
 
+  template <bool isFrozenHead = false>
   static dyna_status head(dyna_context *context, const dyna_tensor *params,
                           const dyna_tensor *grads, const dyna_saved *saved,
                           void *workspace, const dyna_segments *segments,
@@ -497,7 +510,8 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
     for (int64_t t = 0; t < tq; ++t)
       if (targets[t] >= 0) {
         loss += std::log(sums[t]) + most[t] - chosen[t];
-        context->matrix_flops += (products ? 3 : 1) * 2 * part.size * W;
+        const int made = !products ? 1 : isFrozenHead ? 2 : 3;
+        context->matrix_flops += made * 2 * part.size * W;
       }
     const bool isLost =
         tinyFault.kind == TinyFault::Kind::LoseLoss &&
@@ -529,7 +543,7 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
                const dyna_segments *segments, const dyna_tensor *in,
                const dyna_tensor *out) {
     dyna_saved none = {};
-    return head(context, params, grads, &none, workspace, segments, in, out);
+    return head<>(context, params, grads, &none, workspace, segments, in, out);
   }
 
   static dyna_status headBackward(dyna_context *context, const dyna_tensor *,
@@ -539,7 +553,8 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
                                   const dyna_tensor *, const dyna_tensor *out) {
     const C *dx = static_cast<const C *>(saved->products);
     int64_t elements = rowsHere(context, segments) * W;
-    std::memcpy(out[0].data, dx, sizeof(C) * elements);
+    if (out[0].data)
+      std::memcpy(out[0].data, dx, sizeof(C) * elements);
     for (int64_t i = 0; hasBias() && grads[1].data && i < elements; ++i)
       gradient(grads[1])[i % W] += dx[i];
     return DYNA_OK;
@@ -552,31 +567,49 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
   using Head = Own<2, W, 1>;
   using Block = Own<3, W, 1, -1>;
 
-  static void fill(dyna_layer_function *f) {
-    bool bias = hasBias();
+  static void fill(dyna_layer_function *f, bool freezable) {
+    auto optimize = [&](auto own) {
+      f[DYNA_ROLE_UPDATE] = decltype(own)::update;
+      f[DYNA_ROLE_GRAD_NORM] = decltype(own)::norm;
+      f[DYNA_ROLE_CAST] = decltype(own)::cast;
+    };
+    auto recompute = [&] {
+      f[DYNA_ROLE_RECOMPUTE_SELECTIVE] = recomputeSelective;
+      f[DYNA_ROLE_RECOMPUTE_FULL] = recomputeFull;
+    };
+    auto next = [&](dyna_layer_function evaluates, dyna_layer_function trains) {
+      f += DYNA_ROLE_COUNT;
+      f[DYNA_ROLE_EVALUATE] = evaluates;
+      f[DYNA_ROLE_FORWARD] = trains;
+    };
+    auto nextBlock = [&] {
+      next(evaluateBlock<false>, block);
+      recompute();
+      f[DYNA_ROLE_BACKWARD] = backward<true>;
+      f[DYNA_ROLE_BACKWARD_INPUT] = backwardInput;
+      f[DYNA_ROLE_BACKWARD_WEIGHT] = backwardWeight;
+      optimize(Block());
+    };
+    auto nextHead = [&] {
+      next(evaluateHead, head<>);
+      f[DYNA_ROLE_BACKWARD] = headBackward;
+      hasBias() ? optimize(Head()) : optimize(Table());
+    };
     f[DYNA_ROLE_EVALUATE] = f[DYNA_ROLE_FORWARD] = embed;
     f[DYNA_ROLE_BACKWARD] = embedBackward;
-    f[DYNA_ROLE_UPDATE] = Table::update;
-    f[DYNA_ROLE_GRAD_NORM] = Table::norm;
-    f[DYNA_ROLE_CAST] = Table::cast;
-    f += DYNA_ROLE_COUNT;
-    f[DYNA_ROLE_EVALUATE] = evaluateBlock;
-    f[DYNA_ROLE_FORWARD] = block;
-    f[DYNA_ROLE_RECOMPUTE_SELECTIVE] = recomputeSelective;
-    f[DYNA_ROLE_RECOMPUTE_FULL] = recomputeFull;
-    f[DYNA_ROLE_BACKWARD] = backward;
-    f[DYNA_ROLE_BACKWARD_INPUT] = backwardInput;
-    f[DYNA_ROLE_BACKWARD_WEIGHT] = backwardWeight;
-    f[DYNA_ROLE_UPDATE] = Block::update;
-    f[DYNA_ROLE_GRAD_NORM] = Block::norm;
-    f[DYNA_ROLE_CAST] = Block::cast;
-    f += DYNA_ROLE_COUNT;
-    f[DYNA_ROLE_EVALUATE] = evaluateHead;
-    f[DYNA_ROLE_FORWARD] = head;
+    optimize(Table());
+    nextBlock();
+    nextHead();
+    if (!freezable)
+      return;
+    next(embed, embed), nextBlock(); // alone, first
+    next(evaluateBlock<false>, block);
+    recompute();
+    f[DYNA_ROLE_BACKWARD] = backward<false>;         // passing
+    next(evaluateBlock<false>, evaluateBlock<true>); // alone
+    nextHead();                                      // first
+    next(evaluateHead, head<true>);                  // passing
     f[DYNA_ROLE_BACKWARD] = headBackward;
-    f[DYNA_ROLE_UPDATE] = bias ? Head::update : Table::update;
-    f[DYNA_ROLE_GRAD_NORM] = bias ? Head::norm : Table::norm;
-    f[DYNA_ROLE_CAST] = bias ? Head::cast : Table::cast;
   }
 };
 
@@ -584,17 +617,20 @@ struct Tiny : TinyTypes<C, M, G>, TinyExchanges<C, SP> {
 
 template <typename C, typename M, typename G = M>
 static void fillAll(const TinyOptions &options, dyna_layer_function *table) {
-  Tiny<C, M, G>::fill(table);
+  const bool freezable = options.freezable;
+  Tiny<C, M, G>::fill(table, freezable);
   for (const TinyDegree &degree : options.degrees) {
-    table += tinyKinds * DYNA_ROLE_COUNT;
-    degree.sp ? Tiny<C, M, G, true>::fill(table) : Tiny<C, M, G>::fill(table);
+    table += tinyKindsOf(options) * DYNA_ROLE_COUNT;
+    degree.sp ? Tiny<C, M, G, true>::fill(table, freezable)
+              : Tiny<C, M, G>::fill(table, freezable);
   }
 }
 
 TinyProgram::TinyProgram(const TinyOptions &options)
     : manifest(tinyManifest(options)), bytes_(manifest.SerializeAsString()),
-      functions_(new dyna_layer_function[(1 + options.degrees.size()) *
-                                         tinyKinds * DYNA_ROLE_COUNT]()) {
+      functions_(
+          new dyna_layer_function[(1 + options.degrees.size()) *
+                                  tinyKindsOf(options) * DYNA_ROLE_COUNT]()) {
   if (options.gradients == plan::BF16)
     fillAll<Bf16, float, Bf16>(options, functions_.get());
   else if (options.compute == plan::BF16)

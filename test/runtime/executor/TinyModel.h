@@ -58,6 +58,9 @@ struct TinyOptions {
   /// Numbers of the parameters w1, b1 and w2 of each block. Equal numbers are one shared
   /// parameter. Empty: each block has its own. With hidden = width, w1 and w2 may share.
   std::vector<std::array<int, 3>> shares = {};
+  bool untied = false; ///< the head has a table of its own
+  /// With the kinds that runs need to freeze layers (TinyVariants.h).
+  bool freezable = false;
   /// Names of frozen parameters; of blocks the same ones in each.
   std::vector<std::string> frozen = {};
   /// Beside tp=1; they must divide `hidden`.

@@ -44,6 +44,7 @@ static const dyna::TinyProgram &tiny() {
       for (std::string name; std::getline(names, name, ',');)
         options.frozen.push_back(name);
     }
+    options.freezable = options.untied = std::getenv("TINY_FREEZABLE");
     if (std::getenv("TINY_SLEEP"))
       dyna::tinyUpdateHook = sleepInUpdate;
     if (std::getenv("TINY_SLEEP_FORWARD"))

@@ -123,7 +123,7 @@ void OrderSimulator::findLeastUp() {
       const Row &before = rows_[link.from];
       rows_[s].up =
           std::max(rows_[s].up,
-                   before.up + (link.seconds +
+                   before.up + (link.secondsBack() +
                                 *std::min_element(before.backward,
                                                   before.backward + count_)));
     }
@@ -192,7 +192,7 @@ void OrderSimulator::takeGradients(int s) {
     double comes = 0, chosen = 0;
     for (const StageLink &link : outOf) {
       const size_t cell = link.to * count_ + position;
-      comes = std::max(comes, times_->backward[cell] + link.seconds);
+      comes = std::max(comes, times_->backward[cell] + link.secondsBack());
       chosen = std::max(chosen, times_->chosen[cell]);
     }
     const size_t cell = s * count_ + position;

@@ -23,11 +23,19 @@ enum class ItemKind {
   Weight
 };
 
-/// A link between two stages. An activation travels on it, and its gradient comes back.
+/// A link between two stages. An activation travels on it, and its gradient comes back,
+/// unless the first stage has no layer that runs backward. The backward of a micro-batch on
+/// such a stage has no work and no message. It marks that the stage may go on, so that it is
+/// no further ahead than any other.
 struct StageLink {
   int from = 0, to = 0; ///< stages of the producer and of the consumer
   double seconds = 0;   ///< of a message, one way
   int edge = -1;        ///< edge of the model (Model::edge) that it stands for
+  bool hasGradient = true;
+
+  /// Seconds until a backward behind the link is known before it.
+  double secondsBack() const { return hasGradient ? seconds : 0; }
+  double bothWays() const { return seconds + secondsBack(); }
 };
 
 /// Returns the links of a chain of stages whose messages take so long.

@@ -33,7 +33,7 @@ SUBROOMS = {
     "base": ["error", "text", "file", "thread", "load", "wire"],
     "plan": ["program", "model", "graph", "verify"],
     "planner": ["slice", "cut", "order", "request", "switch", "estimate", "place", "write", "divide", "graph", "step", "report", "search"],
-    "elastic": ["prune", "balance", "pack", "decide"],
+    "elastic": ["prune", "freeze", "balance", "pack", "decide"],
     "executor": ["open", "trace", "rank", "step", "run", "change"],
     "train": ["flags", "files", "session", "plans", "open", "profile", "loop"],
 }

@@ -33,11 +33,11 @@ Status Executor::checkReplacement(const Replacement &to) const {
   if (to.graphs.empty() || !to.state)
     return Status::internal("a replacement needs graphs and their state");
   const Model &model = to.home().model();
-  if (model.hash() != modelHash_)
+  if (model.compiledHash() != modelHash_)
     return Status::invalidArgument(
         formatText("strategy '%s' is of model %016x, but this run has %016x: "
                    "graphs can only be replaced by those of the same model",
-                   to.home().name(), model.hash(), modelHash_));
+                   to.home().name(), model.compiledHash(), modelHash_));
   DYNA_RETURN_IF_ERROR(checkGraphs(to.graphs, /*mayHaveFewer=*/true));
   const int rank = machine_.rank();
   if (to.state->sides.size() != static_cast<size_t>(machine_.ranks()))

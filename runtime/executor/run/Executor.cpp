@@ -114,8 +114,8 @@ Status Executor::connect(const std::vector<std::unique_ptr<GraphSeat>> &seats) {
 Status Executor::initialize(const std::vector<GraphUse> &graphs) {
   DYNA_RETURN_IF_ERROR(checkGraphs(graphs, options_.mayHaveFewer));
   activeRanks_ = graphs.front().graph->ranks();
-  modelHash_ = graphs.front().graph->model().hash();
   const Model &model = graphs.front().graph->model();
+  modelHash_ = model.compiledHash();
   layers_ = model.layers();
   lossWeights_.clear();
   for (size_t loss = 0; loss < model.lossLayers().size(); ++loss)
@@ -294,6 +294,7 @@ static void addPhase(StepResult &step, const StepResult &phase) {
   step.lossParts.insert(step.lossParts.end(), phase.lossParts.begin(),
                         phase.lossParts.end());
   step.gradientNorm = phase.gradientNorm; // home is the last phase
+  step.layerNorms = phase.layerNorms;
   step.flops += phase.flops;
   step.formulaFlops += phase.formulaFlops;
   step.keptBytes = std::max(step.keptBytes, phase.keptBytes);
@@ -511,8 +512,11 @@ Status Executor::readStep(std::deque<Run> &runs) {
     // All ranks of a tensor-parallel group compute the same losses; one counts.
     if (!run.view().reportsLoss())
       losses.assign(losses.size(), 0);
-    if (run.hasNorm)
-      run.result.gradientNorm = results.gradientNorm;
+    if (!run.hasNorm)
+      continue;
+    run.result.gradientNorm = results.gradientNorm;
+    const auto norms = results.numbers.begin() + run.normIndex(0);
+    run.result.layerNorms.assign(norms, norms + run.view().layers());
   }
   if (!clock_ || results.hasFailedBehind)
     return Status::ok();

@@ -369,9 +369,18 @@ int64_t RankTeam::partBytes(int parameter, ParameterPart part) const {
       part == ParameterPart::Master ||
       (part == ParameterPart::Copy   ? model().hasCopy(parameter)
        : part == ParameterPart::Mask ? trains && model().hasMask(parameter)
-                                     : trains && !model().isFrozen(parameter));
+       : part == ParameterPart::Gradient
+           ? trains && !model().isFrozen(parameter)
+           : trains && model().hasMoments(parameter));
   return exists ? model().elements(parameter) * logicalBytes(parameter, part)
                 : 0;
+}
+
+std::vector<RankBox> RankTeam::boxesOf(int parameter,
+                                       ParameterPart part) const {
+  return part == valuePart(model(), parameter)
+             ? graph().currentBoxes(parameter)
+             : graph().updatedBoxes(parameter);
 }
 
 std::vector<RowRange> RankTeam::rowChunks(int parameter,
@@ -460,7 +469,7 @@ Status RankTeam::readRows(int parameter, ParameterPart part, RowRange rows,
     std::memset(target, 0, wanted.volume() * size);
   StatusOr<std::vector<Transfer>> transfers =
       sums ? planSum(graph().summandBoxes(parameter), {{0, wanted}})
-           : planMove(graph().currentBoxes(parameter), {{0, wanted}});
+           : planMove(boxesOf(parameter, part), {{0, wanted}});
   DYNA_RETURN_IF_ERROR(transfers.status());
   return carry(*transfers, partElementBytes(model(), parameter, part),
                takeFromHome(parameter, part), give);
@@ -512,7 +521,7 @@ Status RankTeam::chooseForm(int parameter, double sparseFrom) {
   const std::vector<RankBox> whole = graph().boxes(parameter);
   // Under ZeRO a rank has masks of the rows that it updates, and reads all.
   DYNA_ASSIGN_OR_RETURN(auto transfers,
-                        planMove(graph().currentBoxes(parameter), whole));
+                        planMove(graph().updatedBoxes(parameter), whole));
   std::vector<Box> boxes(ranks_.size());
   std::vector<std::vector<uint8_t>> masks(ranks_.size());
   for (const RankBox &one : whole)

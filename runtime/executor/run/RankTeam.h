@@ -177,6 +177,8 @@ private:
                const Take &take, const Give &give);
   /// Reads boxes of home's tensors.
   Take takeFromHome(int parameter, ParameterPart part);
+  /// Returns where the present rows of a part are.
+  std::vector<RankBox> boxesOf(int parameter, ParameterPart part) const;
   /// Chooses the form of one weight.
   Status chooseForm(int parameter, double sparseFrom);
   /// Returns the bytes of an element of the logical tensor; gradients may be

@@ -44,8 +44,13 @@ Status Executor::shareResults(StepResult &result) {
                 own.size() * static_cast<size_t>(machine_.rank()));
   // A rank without a place has no norm of its own.
   const bool sharesNorm = activeRanks_ < machine_.ranks();
-  if (sharesNorm)
+  if (sharesNorm) {
     values.push_back(machine_.rank() == 0 ? result.gradientNorm : 0);
+    std::vector<double> norms(layers_, 0);
+    if (machine_.rank() == 0 && !result.layerNorms.empty())
+      norms = result.layerNorms;
+    values.insert(values.end(), norms.begin(), norms.end());
+  }
   if (!options_.sharesLayerTimes)
     result.layerSeconds.clear();
   else
@@ -56,8 +61,11 @@ Status Executor::shareResults(StepResult &result) {
   std::copy(values.end() -
                 static_cast<std::ptrdiff_t>(result.layerSeconds.size()),
             values.end(), result.layerSeconds.begin());
-  if (sharesNorm)
-    result.gradientNorm = values[end];
+  if (sharesNorm) {
+    const auto norm = values.begin() + static_cast<std::ptrdiff_t>(end);
+    result.gradientNorm = *norm;
+    result.layerNorms.assign(norm + 1, norm + 1 + layers_);
+  }
   for (size_t at = losses; at < end; at += own.size()) {
     result.uses.push_back(
         {values[at], static_cast<int64_t>(values[at + 1]), values[at + 2],

@@ -55,6 +55,9 @@ struct StepResult {
   /// or a loss is not finite. Then parameters and optimizer state are unchanged
   /// on all ranks, and gradients are cleared.
   double gradientNorm = 0;
+  /// Squared norms of the gradients that layers update, by layer, before
+  /// clipping. Empty without GRAD_NORM, and on ranks without a place.
+  std::vector<double> layerNorms;
   /// Busy seconds of this rank, as in RankUse.
   double busySeconds = 0;
   /// Seconds by layer, in functions of micro-batches, summed over all ranks.

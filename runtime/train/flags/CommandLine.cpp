@@ -10,6 +10,7 @@
 #include "runtime/plan/model/Bytes.h"
 #include "runtime/planner/cut/batching/Batchings.h"
 #include "runtime/train/flags/Flags.h"
+#include "runtime/train/flags/FreezeList.h"
 #include "runtime/train/flags/PruneFlag.h"
 #include "runtime/train/flags/RebalanceFlag.h"
 #include "runtime/train/flags/RepackList.h"
@@ -261,14 +262,14 @@ Status checkExclusions(const TrainOptions &options) {
     DYNA_RETURN_IF_ERROR(refuseAny(
         options,
         {"save", "trace", "counts", "metrics", "load", "resume", "dump-plans",
-         "rebalance"},
+         "rebalance", "freeze"},
         "--plan-only trains nothing, so --%s is for the processes that do"));
   if (!options.writeLengths.empty())
     DYNA_RETURN_IF_ERROR(refuseAny(
         options,
         {"save", "trace", "counts", "metrics", "load", "resume", "dump-plans",
          "plans", "profile", "evaluate", "print-grad-norms", "plan-only",
-         "ranges", "repack", "rebalance"},
+         "ranges", "repack", "rebalance", "freeze"},
         "--write-lengths only writes lengths: there is nothing for --%s to do, "
         "leave it out"));
   if (!options.planOnly.empty() && options.store.empty())
@@ -282,7 +283,7 @@ Status checkExclusions(const TrainOptions &options) {
         options,
         {"data", "held-out", "held-out-fraction", "evaluate-every", "load",
          "resume", "save", "metrics", "trace", "counts", "print-grad-norms",
-         "costs", "evaluate", "repack", "rebalance"},
+         "costs", "evaluate", "repack", "rebalance", "freeze"},
         "--profile only measures what layers take: there is nothing for --%s "
         "to "
         "do, leave it out"));
@@ -292,7 +293,7 @@ Status checkExclusions(const TrainOptions &options) {
 }
 
 /// Checks that a run can go over to other graphs, as `flag` asks for.
-Status checkMoves(const TrainOptions &options, const std::string &flag) {
+Status checkReplaces(const TrainOptions &options, const std::string &flag) {
   if (options.evaluate)
     return Status::invalidArgument(
         formatText("--evaluate trains no step before which --%s could change "
@@ -301,7 +302,12 @@ Status checkMoves(const TrainOptions &options, const std::string &flag) {
   const std::string why =
       "--" + flag +
       " goes over to graphs for which --%s has no plans: give only one of them";
-  DYNA_RETURN_IF_ERROR(refuseAny(options, {"plans"}, why.c_str()));
+  return refuseAny(options, {"plans"}, why.c_str());
+}
+
+/// The same of a flag that chooses another strategy.
+Status checkMoves(const TrainOptions &options, const std::string &flag) {
+  DYNA_RETURN_IF_ERROR(checkReplaces(options, flag));
   if (!options.ranges.empty())
     return Status::invalidArgument(
         formatText("--%s and --ranges do not go together: --%s is about the "
@@ -324,6 +330,24 @@ Status checkRepack(const TrainOptions &options) {
     return Status::ok();
   DYNA_RETURN_IF_ERROR(parseRebalanceFlag(options.rebalance).status());
   return checkMoves(options, "rebalance");
+}
+
+Status checkFreeze(const TrainOptions &options) {
+  if (options.freeze.empty())
+    return Status::ok();
+  DYNA_ASSIGN_OR_RETURN(const auto events, parseFreezes(options.freeze));
+  for (const FreezeEvent &event : events)
+    if (event.isAuto() && options.noGradientNorm)
+      return Status::invalidArgument(formatText(
+          "--freeze %s goes by the gradient norms of layers: leave out "
+          "--no-gradient-norm",
+          describeFreeze(event)));
+  DYNA_RETURN_IF_ERROR(checkReplaces(options, "freeze"));
+  return options.prune.empty()
+             ? Status::ok()
+             : Status::invalidArgument(
+                   "--freeze and --prune do not go together: survivors are "
+                   "chosen among trained weights alone; give only one of them");
 }
 
 Status checkNorms(const TrainOptions &options) {
@@ -359,6 +383,7 @@ Status resolveOptions(TrainOptions &options) {
   DYNA_RETURN_IF_ERROR(checkNorms(options));
   DYNA_RETURN_IF_ERROR(checkBatching(options));
   DYNA_RETURN_IF_ERROR(checkRepack(options));
+  DYNA_RETURN_IF_ERROR(checkFreeze(options));
   if (!options.heldOut.empty() && options.heldOutFraction > 0)
     return bad("give --held-out or --held-out-fraction, not both");
   if (options.evaluateEvery > 0 && options.heldOut.empty() &&

@@ -284,6 +284,13 @@ std::vector<Flag> optimizerFlags() {
            "params=*.mlp.*+*.attn.*, scope=layer (default: global); from=N "
            "alone prunes once",
            &O::prune, Stored::Numbers),
+      text("Optimizer", "freeze", "LIST",
+           "freeze layers between two steps: \"embed+h.0-h.5@2000; "
+           "auto=0.2@4000; thaw=h.5@6000\" freezes these after 2000 steps, "
+           "after 4000 at most a fifth of the layers that are left by their "
+           "gradient norms, and thaws one after 6000. For binaries of dynac "
+           "--freezable",
+           &O::freeze, Stored::Numbers),
       real("Optimizer", "sparse-from",
            "compute a pruned weight in sparse form once this share of a rank's "
            "part is zero; 1: only if all of it is (default: by the compute "

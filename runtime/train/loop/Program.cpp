@@ -17,6 +17,7 @@
 #include "runtime/train/files/Progress.h"
 #include "runtime/train/flags/NamedStrategies.h"
 #include "runtime/train/flags/RepackList.h"
+#include "runtime/train/loop/FreezeEvents.h"
 #include "runtime/train/loop/PruneEvents.h"
 #include "runtime/train/loop/Summary.h"
 #include "runtime/train/open/Initialize.h"
@@ -214,6 +215,8 @@ Status train(const dyna_program &program, const Model &model,
              const TrainOptions &options, const Checkpoint *loaded,
              const ResumedRun *resumed, Ending &ending) {
   Session session;
+  DYNA_RETURN_IF_ERROR(
+      setFrozen(model, options, resumed ? &resumed->state : nullptr, session));
   DYNA_RETURN_IF_ERROR(openSession(program, model, options, true,
                                    resumed ? &resumed->checkpoint : loaded,
                                    session));

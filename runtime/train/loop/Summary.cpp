@@ -47,8 +47,9 @@ std::string describePadding(const TrainSummary &summary) {
 
 /// Adds how the model has changed while it trained.
 void addChanges(std::string &text, const TrainSummary &summary) {
-  for (auto [name, what] :
-       {std::pair("pruning", &summary.pruning), {"balance", &summary.balance}})
+  for (auto [name, what] : {std::pair("pruning", &summary.pruning),
+                            {"freezing", &summary.freezing},
+                            {"balance", &summary.balance}})
     if (!what->empty())
       addRow(text, name, *what);
 }

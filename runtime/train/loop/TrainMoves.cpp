@@ -53,7 +53,8 @@ static std::string moveRecord(int64_t step, const std::string &from,
 
 int64_t Trainer::stepsLeft(int64_t step) const {
   int64_t end = options_.steps;
-  for (int64_t change : {moves_.nextStep(step), pruning_.nextDue(step)})
+  for (int64_t change : {moves_.nextStep(step), pruning_.nextDue(step),
+                         freezing_.nextStep(step)})
     if (change >= 0)
       end = std::min(end, change);
   return end - step;
@@ -90,11 +91,23 @@ StatusOr<std::optional<Trainer::Wanted>> Trainer::wantedBefore(int64_t step) {
   } else {
     DYNA_ASSIGN_OR_RETURN(next, moves_.next(step));
   }
+  if (freezing_.needsNorms(step)) {
+    DYNA_RETURN_IF_ERROR(finishSteps());
+    if (summary_.hasDroppedStep)
+      return std::optional<Wanted>();
+  }
+  DYNA_ASSIGN_OR_RETURN(const auto frozen, freezing_.next(step));
+  if (frozen) {
+    DYNA_ASSIGN_OR_RETURN(Model model,
+                          freezeLayers(*session_.compiled, *frozen));
+    if (!next)
+      next = presentStrategy(options_, *session_.graphs);
+    next->model = std::make_shared<const Model>(std::move(model));
+  }
   if (next)
-    return std::optional(Wanted{*next, /*isRebalance=*/false});
-  DYNA_ASSIGN_OR_RETURN(auto packed, packedBefore(step));
-  if (packed || !rebalance_.isOn())
-    return packed;
+    return std::optional(Wanted{*next, /*isRebalance=*/false, frozen});
+  if (!rebalance_.isOn())
+    return std::optional<Wanted>();
   DYNA_RETURN_IF_ERROR(finishSteps());
   if (summary_.hasDroppedStep)
     return std::optional<Wanted>();
@@ -102,7 +115,7 @@ StatusOr<std::optional<Trainer::Wanted>> Trainer::wantedBefore(int64_t step) {
   if (std::string line = rebalance_.takeOutcome(step);
       !line.empty() && session_.writesFiles())
     checkLogged(metrics_.writeLine(line));
-  return next ? std::optional(Wanted{*next, /*isRebalance=*/true})
+  return next ? std::optional(Wanted{*next, /*isRebalance=*/true, {}})
               : std::optional<Wanted>();
 }
 
@@ -126,6 +139,11 @@ void Trainer::tellReplaced(int64_t step, const std::string &before,
     progress_.note("note: " + note);
   if (wanted.isRebalance)
     progress_.note("note: --rebalance: " + rebalance_.decision().describe());
+  if (wanted.frozen) {
+    progress_.note(formatText("note: --freeze: from step %d on, %s", step + 1,
+                              freezing_.describe()));
+    checkLogged(metrics_.writeLine(freezing_.record(step)));
+  }
   progress_.note(formatText(
       "note: from step %d on, strategy '%s' instead of '%s' "
       "(version %d): %s were sent, %s of which were not where they "
@@ -163,13 +181,21 @@ Status Trainer::replaceIfWanted(int64_t step) {
     return Status::ok();
   const auto begin = Clock::now();
   moves_.end(step);
-  // Always trace the move and the step after it, even late in a run.
+  freezing_.end(step);
+  // The move and the step behind it are traced, however late they are.
   tracedUntil_ = std::max(tracedUntil_, step + 1);
   for (auto &trace : session_.traces)
     trace->open();
   StatusOr<PlannedReplacement> planned = planWanted(step, *wanted);
   DYNA_ASSIGN_OR_RETURN(auto isRefused, session_.ranks->any({!planned.isOk()}));
   const std::string before = session_.home().graph->name();
+  if (isRefused[0] && wanted->frozen) // another model than was asked for
+    return saveAndFail(
+        planned.isOk() ? Status(StatusCode::PeerFailed,
+                                "another process cannot freeze the layers")
+                       : Status(planned.status().code(),
+                                formatText("--freeze: after %d steps: %s", step,
+                                           planned.status().message())));
   if (isRefused[0]) {
     if (wanted->isRebalance)
       rebalance_.refused();
@@ -187,6 +213,8 @@ Status Trainer::replaceIfWanted(int64_t step) {
   closePlans();
   DYNA_RETURN_IF_ERROR(replaceGraphs(session_, *planned));
   DYNA_RETURN_IF_ERROR(reader_.seek(cursor_));
+  if (wanted->frozen)
+    freezing_.froze(*wanted->frozen);
   tellReplaced(step, before, *planned, *wanted);
   DYNA_RETURN_IF_ERROR(openPlans(step));
   const std::chrono::duration<double> passed = Clock::now() - begin;

@@ -246,7 +246,9 @@ Status Trainer::finishStep() {
   measureLoad(launched, metrics, result);
   const bool isFinite =
       std::isfinite(metrics.loss) && std::isfinite(metrics.gradientNorm);
-  if (!isFinite)
+  if (isFinite)
+    freezing_.sawNorms(result.layerNorms);
+  else
     DYNA_RETURN_IF_ERROR(takeNonfinite(metrics));
   const PlannedStep &planned = launched.planned;
   cursor_ = planned.cursor;

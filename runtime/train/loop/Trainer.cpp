@@ -97,8 +97,10 @@ Status Trainer::proveRoom() {
 Trainer::Trainer(Session &session, const Checkpoint *loaded,
                  const ResumedRun *resumed)
     : session_(session), options_(session.options), loaded_(loaded),
-      resumed_(resumed), moves_(session), rebalance_(session),
-      packing_(session), reader_(session.data, session.batchOptions()),
+      resumed_(resumed), moves_(session),
+      freezing_(session,
+                resumed ? resumed->state.frozen.norms : std::vector<double>()),
+      rebalance_(session), reader_(session.data, session.batchOptions()),
       progress_(Progress::detect(options_.progress,
                                  options_.noProgress || !session.writesFiles()),
                 resumed ? resumed->state.step : 0, options_.steps),
@@ -444,13 +446,14 @@ Status Trainer::save(int64_t step, Status &failure) {
   RunState state;
   state.step = step;
   state.seed = options_.seed;
-  state.modelHash = modelHashText(*session_.model);
+  state.modelHash = modelHashText(*session_.compiled);
   state.cursor = cursor_;
   state.skipped = skipped_;
   state.heldOut = heldOutMark(session_);
   state.costs = session_.costsMark();
   state.version = session_.version;
   state.pruned = pruning_.pruned();
+  state.frozen = {freezing_.saved(), freezing_.savedNorms(step)};
   state.arguments = runArguments(options_);
   failure =
       saveRun(store_ ? &*store_ : nullptr, *session_.ranks, state,
@@ -538,6 +541,8 @@ Status Trainer::saveAndFail(const Status &failure) {
 Status Trainer::finish() {
   if (pruning_.isOn())
     summary_.pruning = pruning_.describeEnd();
+  if (freezing_.isOn())
+    summary_.freezing = freezing_.describe();
   if (rebalance_.isOn())
     summary_.balance = rebalance_.describeEnd();
   summary_.isWhole = summary_.firstStep + summary_.steps >= options_.steps;

@@ -12,6 +12,7 @@
 #include "runtime/train/flags/SaveSchedule.h"
 #include "runtime/train/loop/AutoPack.h"
 #include "runtime/train/loop/Evaluator.h"
+#include "runtime/train/loop/FreezeEvents.h"
 #include "runtime/train/loop/Moves.h"
 #include "runtime/train/loop/PruneEvents.h"
 #include "runtime/train/loop/Rebalance.h"
@@ -66,6 +67,7 @@ struct TrainSummary {
   int releasedTo =
       0; ///< ranks with which the run is to go on; 0: it was not released
   std::string pruning;     ///< share of zeros; empty without --prune
+  std::string freezing;    ///< frozen layers; empty without --freeze
   std::string balance;     ///< moves of layers; empty without --rebalance
   bool isWhole = false;    ///< the run has done all steps that were asked for
   int64_t takenTokens = 0; ///< in micro-batches, with their padding
@@ -145,7 +147,8 @@ private:
   struct Wanted {
     NextStrategy next;
     bool isRebalance = false; ///< a cut of --rebalance
-    bool isPacked = false;    ///< ranks of `--repack auto`
+    std::optional<FrozenLayers> frozen =
+        std::nullopt; ///< from then on, if others
   };
   StatusOr<std::optional<Wanted>> wantedBefore(int64_t step);
   /// Asks `--repack auto`, if an answer is due before a step.
@@ -240,6 +243,7 @@ private:
   const ResumedRun *resumed_;
   ChooseNext chooseNext_; ///< may be empty
   Moves moves_;
+  FreezeEvents freezing_;
   Rebalance rebalance_;
   AutoPack packing_;
   BatchReader reader_;                 ///< ahead of the steps

@@ -35,13 +35,20 @@ TrainOptions optionsOf(const TrainOptions &now, const NextStrategy &next) {
   return options;
 }
 
-StatusOr<SizedGraphs> sizeGraphs(const Session &session,
+NextStrategy presentStrategy(const TrainOptions &options,
+                             const StepGraphs &graphs) {
+  if (!options.ranges.empty())
+    return {"", options.ranges};
+  return {describeStrategy(graphs.home().graph->strategy()), ""};
+}
+
+StatusOr<SizedGraphs> sizeGraphs(const Session &session, const Model &model,
                                  const TrainOptions &options,
                                  int64_t rankBytes) {
   SizedGraphs sized;
   Session &chosen = sized.chosen;
   chosen.options = options;
-  chosen.model = session.model;
+  chosen.model = chosen.compiled = &model;
   if (rankBytes >= 0)
     chosen.options.rankMemory = std::to_string(rankBytes);
   DYNA_RETURN_IF_ERROR(chooseGraphs(chosen, /*training=*/true));

@@ -19,7 +19,13 @@ namespace dyna {
 struct NextStrategy {
   std::string strategy; ///< as in --strategy; empty if there are ranges
   std::string ranges;   ///< as in --ranges, of strategies known to the run
+  /// Model with other layers frozen; null: the model of the present graphs.
+  std::shared_ptr<const Model> model = nullptr;
 };
+
+/// Returns what a run has now: its strategy, or its ranges.
+NextStrategy presentStrategy(const TrainOptions &options,
+                             const StepGraphs &graphs);
 
 /// Bytes and seconds of a replacement of graphs.
 struct ReplacementCost {
@@ -40,9 +46,9 @@ struct SizedGraphs {
 /// strategy.
 TrainOptions optionsOf(const TrainOptions &now, const NextStrategy &next);
 
-/// Chooses the graphs of `options` and sizes their regions, in arenas of `rankBytes` (-1:
-/// no limit). `session` has the model and the data. Fails if its samples do not fit.
-StatusOr<SizedGraphs> sizeGraphs(const Session &session,
+/// Chooses the graphs of `model` and `options`, and sizes their regions in arenas of
+/// `rankBytes` (-1: no limit). `session` has the data. Fails if its samples do not fit.
+StatusOr<SizedGraphs> sizeGraphs(const Session &session, const Model &model,
                                  const TrainOptions &options,
                                  int64_t rankBytes);
 

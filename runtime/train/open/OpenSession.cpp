@@ -402,7 +402,7 @@ Status openSession(const dyna_program &program, const Model &model,
                    const TrainOptions &options, bool training,
                    const Checkpoint *start, Session &session) {
   session.options = options;
-  session.model = &model;
+  session.model = session.compiled = &model;
   session.program = &program;
   session.programBytes = programBytes(residentMemory());
   DYNA_RETURN_IF_ERROR(checkDevices(model, options));
@@ -446,7 +446,7 @@ Status openSession(const dyna_program &program, const Model &model,
 Status openPlanning(const Model &model, const TrainOptions &options,
                     Session &session) {
   session.options = options;
-  session.model = &model;
+  session.model = session.compiled = &model;
   if (int processes = launchedProcesses(); processes > 1)
     return Status::invalidArgument(formatText(
         "%s was started as one of %d processes: start %s",

@@ -41,13 +41,13 @@ bool fits(const Session &session, const SizedGraphs &sized) {
   return true;
 }
 
-/// Sizes graphs: with regions as large as plans can use if the arenas hold
-/// them, else as large as the smallest arena allows.
-StatusOr<SizedGraphs> fitGraphs(const Session &session,
+/// With regions as large as plans can use if the arenas hold them, else as large as the
+/// smallest arena allows.
+StatusOr<SizedGraphs> fitGraphs(const Session &session, const Model &model,
                                 const TrainOptions &options) {
   if (options.rankMemory.empty()) {
     DYNA_ASSIGN_OR_RETURN(SizedGraphs sized,
-                          sizeGraphs(session, options, /*rankBytes=*/-1));
+                          sizeGraphs(session, model, options, -1));
     DYNA_RETURN_IF_ERROR(checkRanks(session, *sized.chosen.graphs));
     if (fits(session, sized))
       return sized;
@@ -57,7 +57,7 @@ StatusOr<SizedGraphs> fitGraphs(const Session &session,
       *std::min_element(session.arenas.begin(), session.arenas.end());
   const int64_t rankBytes = std::max<int64_t>(regionBytesBeside(arena, 1), 0);
   DYNA_ASSIGN_OR_RETURN(SizedGraphs sized,
-                        sizeGraphs(session, options, rankBytes));
+                        sizeGraphs(session, model, options, rankBytes));
   DYNA_RETURN_IF_ERROR(checkRanks(session, *sized.chosen.graphs));
   return sized;
 }
@@ -103,8 +103,11 @@ StatusOr<PlannedReplacement> planReplacement(const Session &session,
     return Status::invalidArgument(
         "--plans has plans for the graphs that there are: leave it out");
   DYNA_ASSIGN_OR_RETURN(SizedGraphs sized,
-                        fitGraphs(session, optionsOf(session.options, next)));
+                        fitGraphs(session,
+                                  next.model ? *next.model : *session.model,
+                                  optionsOf(session.options, next)));
   PlannedReplacement planned;
+  planned.model = next.model;
   sized.regions.apply(*sized.chosen.graphs);
   planned.options = std::move(sized.chosen.options);
   planned.graphs = std::move(sized.chosen.graphs);
@@ -151,6 +154,10 @@ Status replaceGraphs(Session &session, PlannedReplacement &next) {
   // which still does.
   session.planner = std::move(next.planner);
   session.graphs = std::move(next.graphs);
+  if (next.model) {
+    session.stageModel = std::move(next.model);
+    session.model = session.stageModel.get();
+  }
   session.options = next.options;
   ++session.version;
   return Status::ok();

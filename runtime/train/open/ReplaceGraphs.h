@@ -22,7 +22,8 @@ namespace dyna {
 /// Graphs that can replace those of a session, with their planner and the
 /// switch of the state.
 struct PlannedReplacement {
-  TrainOptions options; ///< of the run after the replacement
+  TrainOptions options;               ///< of the run after the replacement
+  std::shared_ptr<const Model> model; ///< null: that of the present graphs
   std::unique_ptr<StepGraphs> graphs;
   std::unique_ptr<StepPlanner> planner;
   GraphSwitch state;

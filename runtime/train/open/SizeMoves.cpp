@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <map>
+#include <optional>
 
 namespace dyna {
 namespace {
@@ -77,12 +79,48 @@ private:
   std::vector<int64_t> bytes_; ///< by rank
 };
 
-Status inEntry(const Repack &repack, const Status &status) {
+/// What a run goes over to before a step: an entry of --repack, an event of --freeze, or
+/// both.
+struct Change {
+  int64_t step = 0;
+  std::optional<Repack> repack;
+  std::optional<FreezeEvent> freeze;
+  /// What a resumed run had frozen, which it freezes again.
+  bool isResumed = false;
+
+  std::string describe() const {
+    return repack   ? "--repack " + describeRepack(*repack)
+           : freeze ? "--freeze " + describeFreeze(*freeze)
+                    : "--resume";
+  }
+};
+
+/// Returns all changes in the order of their steps.
+StatusOr<std::vector<Change>> changesOf(const Session &session) {
+  DYNA_ASSIGN_OR_RETURN(const auto repacks,
+                        parseRepacks(session.options.repack));
+  DYNA_ASSIGN_OR_RETURN(const auto freezes,
+                        parseFreezes(session.options.freeze));
+  std::map<int64_t, Change> byStep;
+  for (const Repack &repack : repacks)
+    byStep[repack.step].repack = repack;
+  for (const FreezeEvent &event : freezes)
+    byStep[event.step].freeze = event;
+  std::vector<Change> changes;
+  if (!session.frozenBefore.empty())
+    changes.emplace_back().isResumed = true;
+  for (auto &[step, change] : byStep) {
+    change.step = step;
+    changes.push_back(std::move(change));
+  }
+  return changes;
+}
+
+Status inChange(const Change &change, const Status &status) {
   return status.isOk()
              ? status
-             : Status(status.code(),
-                      formatText("--repack %s: %s", describeRepack(repack),
-                                 status.message()));
+             : Status(status.code(), formatText("%s: %s", change.describe(),
+                                                status.message()));
 }
 
 /// Returns the bytes of --rank-memory; -1: not given.
@@ -96,15 +134,6 @@ int64_t regionLimit(int64_t limit) {
   return limit < 0 ? -1 : std::max<int64_t>(regionBytesBeside(limit, 1), 0);
 }
 
-/// Chooses and sizes the graphs of an entry, behind those of `now`.
-StatusOr<SizedGraphs> sizeEntry(const Session &session, const Repack &repack,
-                                const TrainOptions &now, const Strategy &home,
-                                int64_t limit) {
-  DYNA_ASSIGN_OR_RETURN(const NextStrategy next,
-                        strategyOf(repack, home, session.model->layers()));
-  return sizeGraphs(session, optionsOf(now, next), regionLimit(limit));
-}
-
 } // namespace
 
 StatusOr<NextStrategy> strategyOf(const Repack &repack, const Strategy &now,
@@ -116,39 +145,103 @@ StatusOr<NextStrategy> strategyOf(const Repack &repack, const Strategy &now,
   return NextStrategy{describeStrategy(packed), ""};
 }
 
-/// Chooses and sizes the graphs of all entries.
-static StatusOr<std::vector<SizedGraphs>>
-sizeEntries(Session &session, const std::vector<Repack> &repacks,
+namespace {
+
+/// Graphs behind a change, and the model that they are of.
+struct SizedChange {
+  std::shared_ptr<const Model> model; ///< null: that of the graphs before
+  SizedGraphs sized;
+
+  const StepGraphs &graphs() const { return *sized.chosen.graphs; }
+};
+
+/// Goes through the changes of a run.
+class ChangeSizes {
+public:
+  ChangeSizes(Session &session, int64_t limit)
+      : session_(session), limit_(limit), now_(session.graphs.get()),
+        options_(session.options), model_(session.model),
+        frozen_(session.model->layers(), false) {}
+
+  StatusOr<SizedChange> size(const Change &change) {
+    SizedChange next;
+    DYNA_RETURN_IF_ERROR(freeze(change, next));
+    DYNA_ASSIGN_OR_RETURN(const NextStrategy strategy, strategyBehind(change));
+    DYNA_ASSIGN_OR_RETURN(next.sized, sizeGraphs(session_, *model_,
+                                                 optionsOf(options_, strategy),
+                                                 regionLimit(limit_)));
+    DYNA_RETURN_IF_ERROR(checkRanks(next));
+    if (change.step >= session_.options.steps && !change.isResumed)
+      session_.notes.push_back(formatText("%s is not reached: --steps is %d",
+                                          change.describe(),
+                                          session_.options.steps));
+    options_ = next.sized.chosen.options;
+    now_ = &next.graphs();
+    return std::move(next);
+  }
+
+private:
+  Status freeze(const Change &change, SizedChange &next) {
+    if (change.isResumed)
+      frozen_ = session_.frozenBefore;
+    else if (change.freeze && (isGuess_ || change.freeze->isAuto())) {
+      // Other layers may be frozen then. What trains needs the most memory.
+      isGuess_ = true;
+      frozen_.assign(frozen_.size(), false);
+    } else if (change.freeze) {
+      DYNA_ASSIGN_OR_RETURN(
+          frozen_, frozenBehind(*session_.compiled, *change.freeze, frozen_));
+    } else
+      return Status::ok();
+    DYNA_ASSIGN_OR_RETURN(Model model,
+                          freezeLayers(*session_.compiled, frozen_));
+    next.model = std::make_shared<const Model>(std::move(model));
+    model_ = next.model.get();
+    return Status::ok();
+  }
+
+  StatusOr<NextStrategy> strategyBehind(const Change &change) const {
+    return change.repack
+               ? strategyOf(*change.repack, now_->home().graph->strategy(),
+                            model_->layers())
+               : presentStrategy(options_, *now_);
+  }
+
+  Status checkRanks(const SizedChange &next) const {
+    const ExecutableGraph &home = *next.graphs().home().graph;
+    const int processes = launchedProcesses();
+    if (processes <= 1 || home.ranks() <= processes)
+      return Status::ok();
+    return Status::invalidArgument(
+        formatText("strategy '%s' has %d ranks, but %d processes were started: "
+                   "start as many as the run has ranks at most",
+                   home.name(), home.ranks(), processes));
+  }
+
+  Session &session_;
+  const int64_t limit_;
+  const StepGraphs *now_;
+  TrainOptions options_;
+  const Model *model_;
+  FrozenLayers frozen_;
+  bool isGuess_ = false; ///< behind an event of `auto`
+};
+
+/// Chooses and sizes the graphs of all changes.
+StatusOr<std::vector<SizedChange>>
+sizeChanges(Session &session, const std::vector<Change> &changes,
             int64_t limit) {
-  std::vector<SizedGraphs> sized;
-  const StepGraphs *now = session.graphs.get();
-  TrainOptions options = session.options;
-  for (const Repack &repack : repacks) {
-    if (repack.goal)
-      continue; // known while the run trains
-    auto next = sizeEntry(session, repack, options,
-                          now->home().graph->strategy(), limit);
-    DYNA_RETURN_IF_ERROR(inEntry(repack, next.status()));
-    const std::string name = next->chosen.home().graph->name();
-    const int ranks = next->chosen.home().graph->ranks();
-    if (const int processes = launchedProcesses();
-        processes > 1 && ranks > processes)
-      return inEntry(
-          repack,
-          Status::invalidArgument(formatText(
-              "strategy '%s' has %d ranks, but %d processes were started: "
-              "start as many as the run has ranks at most",
-              name, ranks, processes)));
-    if (repack.step >= session.options.steps)
-      session.notes.push_back(
-          formatText("--repack %s is not reached: --steps is %d",
-                     describeRepack(repack), session.options.steps));
-    options = next->chosen.options;
+  ChangeSizes sizes(session, limit);
+  std::vector<SizedChange> sized;
+  for (const Change &change : changes) {
+    auto next = sizes.size(change);
+    DYNA_RETURN_IF_ERROR(inChange(change, next.status()));
     sized.push_back(std::move(*next));
-    now = sized.back().chosen.graphs.get();
   }
   return sized;
 }
+
+} // namespace
 
 /// Returns bytes that the arena of a rank needs at most for a cut of these stages. A
 /// stage never has more than all stages together.
@@ -171,19 +264,19 @@ static int64_t bytesOfAnyCut(const StepGraphs &graphs,
 
 /// Reserves addresses for all cuts of the graphs, as far as the process has them.
 static Status reserveForCuts(Session &session,
-                             const std::vector<SizedGraphs> &sized,
+                             const std::vector<SizedChange> &sized,
                              int64_t limit) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
   DYNA_ASSIGN_OR_RETURN(
       const SizedGraphs now,
-      sizeGraphs(session, session.options, regionLimit(limit)));
+      sizeGraphs(session, *session.model, session.options, regionLimit(limit)));
   session.graphSeconds =
       std::chrono::duration<double>(Clock::now() - begin).count();
   bool hasStages = now.chosen.home().graph->stages() > 1;
-  for (const SizedGraphs &next : sized)
-    hasStages |= next.chosen.home().graph->stages() > 1;
-  if (!hasStages && !session.options.rebalance.empty())
+  for (const SizedChange &next : sized)
+    hasStages |= next.graphs().home().graph->stages() > 1;
+  if (!hasStages)
     return Status::invalidArgument(formatText(
         "--rebalance moves layers between stages, but strategy '%s' has one "
         "stage: give a strategy with pp=2 or more",
@@ -202,31 +295,27 @@ static Status reserveForCuts(Session &session,
     int64_t &bytes = session.reservedBytes[rank];
     const int number = static_cast<int>(rank);
     bytes = bytesOfAnyCut(*now.chosen.graphs, now.regions, number);
-    for (const SizedGraphs &next : sized)
+    for (const SizedChange &next : sized)
       bytes = std::max(
-          bytes, bytesOfAnyCut(*next.chosen.graphs, next.regions, number));
+          bytes, bytesOfAnyCut(next.graphs(), next.sized.regions, number));
     bytes = std::min(bytes, most);
   }
   return Status::ok();
 }
 
-/// Takes the least bytes of arenas for all entries of --repack.
-static Status sizeArenas(Session &session, const std::vector<Repack> &repacks,
-                         const std::vector<SizedGraphs> &sized, int64_t limit) {
+/// Takes the least bytes of arenas for all changes.
+static Status sizeArenas(Session &session, const std::vector<Change> &changes,
+                         const std::vector<SizedChange> &sized, int64_t limit) {
   int ranks = session.home().graph->ranks();
-  for (const SizedGraphs &graphs : sized)
-    ranks = std::max(ranks, graphs.chosen.home().graph->ranks());
+  for (const SizedChange &next : sized)
+    ranks = std::max(ranks, next.graphs().home().graph->ranks());
   ArenaSizes sizes(ranks, limit);
   const StepGraphs *now = session.graphs.get();
-  size_t number = 0;
-  for (const Repack &repack : repacks) {
-    if (repack.goal)
-      continue;
-    const SizedGraphs &graphs = sized[number++];
-    const StepGraphs &next = *graphs.chosen.graphs;
-    sizes.add(graphs);
-    DYNA_RETURN_IF_ERROR(inEntry(repack, sizes.addWay(*now, next)));
-    now = &next;
+  for (size_t i = 0; i < sized.size(); ++i) {
+    sizes.add(sized[i].sized);
+    DYNA_RETURN_IF_ERROR(
+        inChange(changes[i], sizes.addWay(*now, sized[i].graphs())));
+    now = &sized[i].graphs();
   }
   session.arenasAtLeast = std::move(sizes).take();
   session.mostRanks = ranks;
@@ -235,18 +324,19 @@ static Status sizeArenas(Session &session, const std::vector<Repack> &repacks,
 
 Status sizeMoves(Session &session) {
   const TrainOptions &options = session.options;
-  DYNA_ASSIGN_OR_RETURN(const auto repacks, parseRepacks(options.repack));
-  if (repacks.empty() && options.rebalance.empty())
+  DYNA_ASSIGN_OR_RETURN(const auto changes, changesOf(session));
+  if (changes.empty() && options.rebalance.empty())
     return Status::ok();
-  if (session.hasRanges())
+  if (session.hasRanges() &&
+      (!options.repack.empty() || !options.rebalance.empty()))
     return Status::invalidArgument(
         formatText("--%s is about the one strategy of a run, but samples go to "
                    "strategies by their lengths here: give --strategy",
-                   repacks.empty() ? "rebalance" : "repack"));
+                   options.repack.empty() ? "rebalance" : "repack"));
   DYNA_ASSIGN_OR_RETURN(const int64_t limit, rankLimit(options));
-  DYNA_ASSIGN_OR_RETURN(const auto sized, sizeEntries(session, repacks, limit));
-  DYNA_RETURN_IF_ERROR(sizeArenas(session, repacks, sized, limit));
-  if (repacks.empty())
+  DYNA_ASSIGN_OR_RETURN(const auto sized, sizeChanges(session, changes, limit));
+  DYNA_RETURN_IF_ERROR(sizeArenas(session, changes, sized, limit));
+  if (options.repack.empty())
     session.mostRanks = 0;
   const bool hasGoal =
       std::any_of(repacks.begin(), repacks.end(),

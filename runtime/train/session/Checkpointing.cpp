@@ -84,7 +84,7 @@ public:
     for (auto [suffix, part] : moments) {
       std::vector<TensorView> tensors = parameterViews(model, suffix);
       for (size_t p = 0; p < tensors.size(); ++p)
-        if (!model.isFrozen(static_cast<int>(p)))
+        if (model.hasMoments(static_cast<int>(p)))
           entries.push_back({{tensors[p], {p}, false}, part});
     }
     for (int p = 0; p < model.parameters(); ++p)
@@ -172,7 +172,7 @@ Status writeMoment(RankTeam &ranks, ParameterPart part,
                    const std::string &suffix, const SafetensorsFile &file) {
   std::vector<ParameterSlot> slots = parameterSlots(ranks.model());
   for (size_t p = 0; p < slots.size(); ++p) {
-    if (ranks.model().isFrozen(static_cast<int>(p)))
+    if (!ranks.model().hasMoments(static_cast<int>(p)))
       continue;
     std::string name = slots[p].name + suffix;
     const TensorView *tensor = file.find(name);
@@ -252,6 +252,7 @@ std::string RunState::toJson() const {
                             .add("sparsity", pruned.sparsity)
                             .add("weights", pruned.weights)
                             .add("survivors", pruned.survivors));
+  frozen.addTo(state);
   return state.add("arguments", JsonText::raw(given.text("\n  "))).text("\n ") +
          "\n";
 }
@@ -332,6 +333,8 @@ StatusOr<RunState> RunState::fromJson(const std::string &text) {
     state.heldOut = heldOut->text;
   if (const JsonValue *costs = value->find("costs"); costs && costs->isString())
     state.costs = costs->text;
+  if (!state.frozen.readFrom(*value))
+    return missing("frozen");
   const JsonValue *arguments = value->find("arguments");
   if (!arguments || !arguments->isArray())
     return missing("arguments");
@@ -381,7 +384,7 @@ std::vector<int64_t> checkpointBytes(const Model &model, int64_t shardBytes) {
   int64_t masks = 0, moments = 0;
   for (int p = 0; p < model.parameters(); ++p) {
     masks += model.hasMask(p) ? model.elements(p) : 0;
-    moments += model.isFrozen(p) ? 0 : model.elements(p);
+    moments += model.hasMoments(p) ? model.elements(p) : 0;
   }
   moments *= elementBytes(model.masterType());
   bytes.push_back(2 * (header + moments) + (masks > 0 ? header + masks : 0));

@@ -13,6 +13,9 @@
 //
 // "pruned" has the sparsity, weights and survivors of a run that has pruned weights.
 //
+// "frozen" names the layers that --freeze has frozen, as --freeze does. "layer_norms" has the
+// norms of the last gradients, if an event before the next step needs them.
+//
 // Masters are the model's tensors, stored as its manifest says;
 // optimizer state is stored under "<parameter>.m" and "<parameter>.v". The mask of a
 // parameter that is pruned is "<parameter>.mask", beside them: a byte for each weight.
@@ -27,6 +30,7 @@
 #include "runtime/data/BatchReader.h"
 #include "runtime/executor/run/RankTeam.h"
 #include "runtime/train/flags/CommandLine.h"
+#include "runtime/train/flags/FreezeList.h"
 #include "runtime/train/flags/PruneFlag.h"
 
 namespace dyna {
@@ -41,6 +45,7 @@ struct RunState {
   std::string costs;   ///< fingerprint of --costs; empty: none
   int64_t version = 0; ///< times that the graphs were replaced
   PrunedSoFar pruned;
+  FrozenSoFar frozen;
   std::vector<std::string> arguments;
 
   std::string toJson() const;

@@ -21,7 +21,13 @@ namespace dyna {
 
 struct Session {
   TrainOptions options;
+  /// Model of the present graphs. It is `compiled`, or has layers frozen.
   const Model *model = nullptr;
+  const Model *compiled = nullptr;
+  /// Owns `model`, unless that is `compiled`.
+  std::shared_ptr<const Model> stageModel;
+  /// Layers that a resumed run had frozen; empty: none. Set before the session is opened.
+  std::vector<bool> frozenBefore;
   const dyna_program *program = nullptr;
   const dyna_variant *variant = nullptr;
   /// Device of the only rank, if devices have their own memory. Null once the

@@ -126,6 +126,8 @@ protected:
     DYNA_RETURN_IF_ERROR(setMasks(model, options));
     Session session;
     session.arenaBytes = arenaBytes;
+    DYNA_RETURN_IF_ERROR(
+        setFrozen(model, options, start ? &start->state : nullptr, session));
     DYNA_RETURN_IF_ERROR(openSession(program.program(), model, options, true,
                                      start ? &start->checkpoint : nullptr,
                                      session));

@@ -50,15 +50,15 @@ def Differentiate : Pass<"dyna-differentiate", "::mlir::ModuleOp"> {
     Layers at the beginning of a model whose parameters are all frozen run forward alone:
     they have `evaluate` and `forward`, and save nothing. The layer behind them gives no
     gradient of its input. If other calls of a layer need more, these calls name a copy of
-    it (`variant_of`). With `freezable`, every layer that is called has a copy for each way
-    in which its parameters, and those of all layers before, can be frozen.
+    it (`variant_of`). With `freezable`, a layer that is called has copies. There is one for each
+    way in which its parameters, and those of all layers before, can be frozen.
 
     The functions hold no dead and no repeated ops. Everything that
     `dyna-verify-differentiated` checks holds afterwards: DIFF1 to DIFF6 and DIFF8 are checked
     here, DIFF7 holds by construction.
   }];
   let options = [Option<"gradients", "gradients", "std::string", /*default=*/"\"\"",
-                        "In which gradients of parameters are added up: f32 or bf16; "
+                        "Type in which gradients of parameters are added up: f32 or bf16; "
                         "empty: the accumulator type.">,
                  Option<"freezable", "freezable", "bool", /*default=*/"false",
                         "Make the functions with which a run can freeze layers.">];
@@ -75,25 +75,23 @@ def VerifyDifferentiated : Pass<"dyna-verify-differentiated", "::mlir::ModuleOp"
   let description = [{
     Checks what holds after the differentiate phase:
 
-    - (DIFF1) every layer has one function per role, named `@layer.role`: recomputation
-      unless it ends in the loss, `cast` if and only if its parameters are bf16. A layer
+    - (DIFF1) every layer has one function per role, named `@layer.role`. It has recomputation
+      unless it gives a loss, and `cast` if and only if its parameters are bf16. A layer
       whose parameters are all frozen has neither halves of backward nor an optimizer's
       functions. Without a gradient of its input it has no backward and no recomputation.
-    - (DIFF2) every argument and result of a function lies in a memory its role may use
-      and, in an array of the signature, has the type that the layer gives that entry;
-      gradients have one element type in all layers: the accumulator type or, under
-      bf16, bf16.
-    - (DIFF3) an accumulator is returned exactly once, in its own place, and between
-      argument and result passes from op to op, each adding to it once. A frozen
-      parameter has none.
-    - (DIFF4) all functions of a layer agree on the values of each saved tier: forward,
+    - (DIFF2) every argument and result of a function lies in a memory that its role may use. In an
+      array of the signature it has the type that the layer gives that entry. Gradients have one
+      element type in all layers: the accumulator type or, under bf16, bf16.
+    - (DIFF3) an accumulator is returned exactly once, in its own place. Between argument and result
+      it passes from op to op, and each adds to it once. A frozen parameter has none.
+    - (DIFF4) all functions of a layer agree on the values of each saved tier. Forward,
       recomputation and the halves of backward have the same types in the same order.
     - (DIFF5) `evaluate` has no dropout, `recompute_selective` no matrix product and no
       attention, and neither these nor `recompute_full` and `backward_input` touch a gradient.
     - (DIFF6) no function computes what it does not need.
-    - (DIFF7) every function computes its results by the ops that differentiating its
-      layer again gives, whatever their order. This pass alone derives again: the phases
-      that follow rewrite functions, and prove DIFF1 to DIFF6 and DIFF8 of them.
+    - (DIFF7) every function computes its results by the ops that differentiating its layer again
+      gives, whatever their order. Only this pass derives them again: later phases rewrite
+      functions, and verify DIFF1 to DIFF6 and DIFF8 of them.
     - (DIFF8) a call names a layer that gives a gradient of its input if and only if some
       layer before it in the model learns.
 

@@ -47,7 +47,8 @@ struct DriverOptions {
   std::string target = "cpu"; ///< or cuda
   bool sparse = false;        ///< weights may come in sparse form
   bool freezable = false;     ///< a run may freeze layers
-  std::string architectures;  ///< of cuda, as `--dyna-embed-kernels` reads them
+  /// Architectures for target cuda, as `--dyna-embed-kernels` reads them.
+  std::string architectures;
   std::vector<std::string> instructionSets; ///< empty: all
   std::string matmul = "library";
   unsigned optimizationLevel = 2;

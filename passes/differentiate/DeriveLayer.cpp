@@ -21,10 +21,6 @@ static LogicalResult refuseDifference(CallOp call, CallOp first, size_t slot,
   return diagnostic;
 }
 
-static ParameterOp parameterOf(CallOp call, FlatSymbolRefAttr name) {
-  return SymbolTable::lookupNearestSymbolFrom<ParameterOp>(call, name);
-}
-
 /// Fails unless all calls give frozen parameters in the same places.
 static LogicalResult checkFrozen(LayerOp layer, ArrayRef<bool> frozen,
                                  ArrayRef<CallOp> calls) {

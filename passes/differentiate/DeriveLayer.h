@@ -9,10 +9,10 @@
 #ifndef DYNA_PASSES_DIFFERENTIATE_DERIVELAYER_H
 #define DYNA_PASSES_DIFFERENTIATE_DERIVELAYER_H
 
+#include "dialects/dyna/facts/LayerVariants.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/differentiate/SavedValues.h"
-#include "passes/differentiate/SpecializeLayers.h"
 
 namespace mlir::dyna {
 

@@ -5,6 +5,7 @@
 #include "passes/differentiate/DeriveLayer.h"
 #include "passes/differentiate/JointLayer.h"
 #include "passes/differentiate/Passes.h"
+#include "passes/differentiate/SpecializeLayers.h"
 
 namespace mlir::dyna {
 #define GEN_PASS_DEF_DIFFERENTIATE

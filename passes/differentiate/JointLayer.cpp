@@ -4,11 +4,11 @@
 
 #include "passes/differentiate/JointLayer.h"
 
+#include "dialects/dyna/facts/LayerVariants.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/CSE.h"
 #include "passes/differentiate/BackwardBuilder.h"
-#include "passes/differentiate/SpecializeLayers.h"
 
 using namespace mlir;
 using namespace mlir::dyna;

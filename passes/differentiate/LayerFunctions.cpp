@@ -4,8 +4,8 @@
 
 #include "passes/differentiate/LayerFunctions.h"
 
+#include "dialects/dyna/facts/LayerVariants.h"
 #include "passes/differentiate/FunctionCut.h"
-#include "passes/differentiate/SpecializeLayers.h"
 
 using namespace mlir;
 using namespace mlir::dyna;
@@ -19,8 +19,9 @@ bool mlir::dyna::hasRole(LayerOp layer, Role role, ArrayRef<bool> frozen) {
     return true;
   case Role::RecomputeSelective:
   case Role::RecomputeFull:
-    // The plan keeps everything for the loss: backward follows forward at once.
-    return !endsInLoss(layer) && hasBackward(layer, frozen);
+    // Forward of a loss also adds to gradients, so it cannot run again. Plans keep
+    // all its values.
+    return !layer.givesLoss() && hasBackward(layer, frozen);
   case Role::Backward:
     return hasBackward(layer, frozen);
   case Role::BackwardInput:

@@ -19,27 +19,9 @@
 #ifndef DYNA_PASSES_DIFFERENTIATE_SPECIALIZELAYERS_H
 #define DYNA_PASSES_DIFFERENTIATE_SPECIALIZELAYERS_H
 
-#include "dialects/dyna/Dyna.h"
-#include "mlir/IR/BuiltinOps.h"
+#include "dialects/dyna/facts/LayerVariants.h"
 
 namespace mlir::dyna {
-
-/// The calls of each layer and its variants, by the layer's name, in the order of the
-/// module.
-using CallsOfLayers = llvm::DenseMap<StringAttr, SmallVector<CallOp>>;
-CallsOfLayers callsOfLayers(ModuleOp module);
-
-/// Returns the name of the layer that this one is a variant of, or its own.
-StringAttr getBaseName(LayerOp layer);
-
-/// Returns, by parameter of the layer, whether `calls` give it a frozen one. They
-/// agree in modules that were differentiated.
-SmallVector<bool> frozenOf(LayerOp layer, ArrayRef<CallOp> calls);
-
-/// Returns true if the layer gives a gradient of its first input.
-bool givesInputGradient(LayerOp layer);
-/// Returns true if the layer has a backward: a gradient to give, or one to add.
-bool hasBackward(LayerOp layer, ArrayRef<bool> frozen);
 
 /// Makes the variants that the models of a module need, and has calls name them. With
 /// `freezable`, makes all variants of all layers that are called. Fails if a layer says

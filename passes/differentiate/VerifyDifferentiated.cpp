@@ -8,6 +8,7 @@
 #include "passes/differentiate/FunctionCut.h"
 #include "passes/differentiate/LayerFunctions.h"
 #include "passes/differentiate/Passes.h"
+#include "passes/differentiate/SpecializeLayers.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringMap.h"
 

@@ -6,10 +6,10 @@
 
 #include "dialects/dist/Dist.h"
 #include "dialects/dyna/Dyna.h"
+#include "dialects/dyna/facts/LayerVariants.h"
 #include "passes/memory/place/KeyStore.h"
 #include "passes/memory/value/Target.h"
 #include "passes/memory/value/TokenParts.h"
-#include "passes/plan/KindVariant.h"
 #include "passes/plan/LayerExchanges.h"
 #include "runtime/abi/Kernels.h"
 #include "runtime/plan/model/Model.h"
@@ -241,7 +241,8 @@ LogicalResult ManifestBuilder::addVariants() {
   return success();
 }
 
-/// No run would start with one that nobody updates.
+/// Checks that every parameter is used. No run would start with one that no
+/// layer updates.
 LogicalResult ManifestBuilder::checkParametersAreUsed() {
   llvm::DenseSet<int> used;
   for (const plan::Layer &layer : manifest.layers())
@@ -355,6 +356,22 @@ FailureOr<int> ManifestBuilder::addKind(LayerOp layer) {
   if (failed(setKind(manifest.add_kinds(), layer)))
     return failure();
   return entry->second;
+}
+
+/// Writes which gradients the functions of a layer lack. A layer of a tensor degree lacks
+/// those of the whole layer. `callsOf` are the calls of the module.
+static void setVariant(plan::LayerKind *kind, LayerOp layer,
+                       const CallsOfLayers &callsOf) {
+  if (std::optional<FlatSymbolRefAttr> base = layer.getVariantOf())
+    kind->set_variant_of(base->getValue().str());
+  LayerOp whole = layer;
+  if (auto logical = dist::kLogical.of(layer))
+    whole = SymbolTable::lookupNearestSymbolFrom<LayerOp>(layer, logical);
+  SmallVector<bool> frozen =
+      frozenOf(whole, callsOf.lookup(getBaseName(whole)));
+  kind->set_frozen(!frozen.empty() &&
+                   !llvm::is_contained(frozen, /*trained*/ false));
+  kind->set_stops_gradient(layer.getStopsGradient());
 }
 
 LogicalResult ManifestBuilder::setKind(plan::LayerKind *kind, LayerOp layer) {

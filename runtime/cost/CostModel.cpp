@@ -121,8 +121,8 @@ double weightFlops(const plan::LayerKind &kind, const KindAt &at,
              static_cast<double>(dyna_part_size(load.queries, at.tp, 0));
 }
 
-/// Returns the flops of a backward that gives no gradient of its input: those of the
-/// products that the function has, and twice those of attention forward.
+/// Returns the flops of a backward that gives no gradient of its input: the products of
+/// the function, and twice the flops of attention forward.
 double backwardFlops(const plan::LayerKind &kind, const KindAt &at,
                      const Load &load) {
   const plan::LayerKind::Role &role = kind.roles(DYNA_ROLE_BACKWARD);
@@ -134,8 +134,9 @@ double backwardFlops(const plan::LayerKind &kind, const KindAt &at,
              static_cast<double>(load.pairs);
 }
 
-/// Forward computes the loss together with its gradients: three products, or two if
-/// the table is frozen. Tokens that are dealt are as many as the first rank has.
+/// Returns the flops of a call. Forward computes the loss together with its
+/// gradients: three products, or two if the table is frozen. Split tokens are
+/// counted as on the first rank.
 double flopsOf(const plan::LayerKind &kind, const KindAt &at,
                const Model &model, cost::Direction direction,
                const Load &load) {

@@ -196,7 +196,7 @@ static Status callBackward(Run &run, const Instruction &i) {
   const plan::LayerKind &kind = run.view().kind(i.layer);
   dyna_tensor none = {nullptr, 0};
   bool weight = i.op == Instruction::BACKWARD_WEIGHT;
-  bool hasIn = !weight && !run.view().givesLoss(i.layer);
+  bool hasIn = !weight && run.view().handsOn(i.layer);
   bool hasOut = !weight && run.view().givesGradient(i.layer);
   std::vector<dyna_tensor> in = {
       hasIn ? dyna_tensor{run.block(Operand::NextGradient),

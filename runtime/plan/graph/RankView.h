@@ -76,7 +76,8 @@ public:
   bool givesGradient(int layer) const {
     return model_->hasGradient(model_->inputsOf(layer).front());
   }
-  /// Layer that an instruction works for. For a message, the consumer of its edge.
+  /// Returns the layer that an instruction works for. For a message, it is the
+  /// consumer of its edge.
   int layerOf(const plan::Instruction &instruction) const;
   const plan::Layer &layer(int index) const { return model_->layer(index); }
   /// Returns the kind as it is compiled for this rank.

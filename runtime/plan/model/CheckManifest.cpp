@@ -211,13 +211,7 @@ Status checkChainLink(const plan::Manifest &manifest, int l) {
                               "the layer before has a backward"
                             : ": its kind gives a gradient of its input, but "
                               "the layer before has no backward"));
-  if ((l == last) != isLoss(outputOf(kind)))
-    return bad(where + (l == last ? ": the last layer gives the loss (f64, one)"
-                                  : ": only the last layer gives a loss"));
-  if (kind.inputs_size() == 2 && (l != last || !isTokenIds(kind.inputs(1))))
-    return bad(where + ": only the last layer takes target ids");
-  if (l == last && kind.inputs_size() != 2)
-    return bad(where + ": the last layer takes target ids");
+  DYNA_RETURN_IF_ERROR(checkLoss(kind, l == last, where));
   int64_t row = elementBytes(input.type()) * boundedProduct(input.shape());
   if (row > maxBytesPerRow || kind.tiers(DYNA_TIER_INPUT).tq() < row)
     return bad(formatText("%s: the input tier has %d bytes per token, its "

@@ -67,7 +67,8 @@ Status SliceOrder::use(const Instruction &i, const BundlePart &part) {
                   formatText("micro-batch %d has no slice of a sample, and "
                              "needs no store of keys",
                              i.microBatch));
-  // Plans have one form: each names the micro-batch that it stands beside.
+  // A plan has one form only: each instruction names its neighbouring
+  // micro-batch.
   const bool runsForward = evaluates_ || !view_.hasBackward(i.layer);
   const bool isAtEnd = i.op == Instruction::CLEAR_KEY_GRADS ||
                        (i.op == Instruction::FREE_KEYS && runsForward);

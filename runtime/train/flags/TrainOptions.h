@@ -55,11 +55,12 @@ struct TrainOptions : PlanningValues {
   int64_t seed = 1;
 
   // Ranks.
-  std::string repack;    ///< see RepackList.h; without entries that are done
-  std::string freeze;    ///< see FreezeList.h; without events that are done
-  std::string rebalance; ///< see RebalanceFlag.h; empty: layers stay
-  int64_t timeout = 600; ///< seconds
-  std::string profile;   ///< file of costs to measure; empty: none
+  std::string repack; ///< see RepackList.h; without entries that are done
+  std::string freeze; ///< see FreezeList.h; without events that are done
+  std::string release = "wait"; ///< what freed ranks do; or "exit"
+  std::string rebalance;        ///< see RebalanceFlag.h; empty: layers stay
+  int64_t timeout = 600;        ///< seconds
+  std::string profile;          ///< file of costs to measure; empty: none
   int64_t profileSeconds = 300;
 
   // Optimizer.

@@ -78,8 +78,7 @@ StatusOr<std::optional<Trainer::Wanted>> Trainer::packedBefore(int64_t step) {
   if (session_.writesFiles())
     progress_.note("note: --repack auto: " + packing_.answer());
   if (next)
-    return std::optional(
-        Wanted{*next, /*isRebalance=*/false, /*isPacked=*/true});
+    return std::optional(Wanted{.next = *next, .isPacked = true});
   moves_.end(step);
   return std::optional<Wanted>();
 }
@@ -105,9 +104,10 @@ StatusOr<std::optional<Trainer::Wanted>> Trainer::wantedBefore(int64_t step) {
     next->model = std::make_shared<const Model>(std::move(model));
   }
   if (next)
-    return std::optional(Wanted{*next, /*isRebalance=*/false, frozen});
-  if (!rebalance_.isOn())
-    return std::optional<Wanted>();
+    return std::optional(Wanted{.next = *next, .frozen = frozen});
+  DYNA_ASSIGN_OR_RETURN(auto packed, packedBefore(step));
+  if (packed || !rebalance_.isOn())
+    return packed;
   DYNA_RETURN_IF_ERROR(finishSteps());
   if (summary_.hasDroppedStep)
     return std::optional<Wanted>();
@@ -115,7 +115,7 @@ StatusOr<std::optional<Trainer::Wanted>> Trainer::wantedBefore(int64_t step) {
   if (std::string line = rebalance_.takeOutcome(step);
       !line.empty() && session_.writesFiles())
     checkLogged(metrics_.writeLine(line));
-  return next ? std::optional(Wanted{*next, /*isRebalance=*/true, {}})
+  return next ? std::optional(Wanted{.next = *next, .isRebalance = true})
               : std::optional<Wanted>();
 }
 
@@ -182,7 +182,7 @@ Status Trainer::replaceIfWanted(int64_t step) {
   const auto begin = Clock::now();
   moves_.end(step);
   freezing_.end(step);
-  // The move and the step behind it are traced, however late they are.
+  // Always trace the move and the step after it, even late in a run.
   tracedUntil_ = std::max(tracedUntil_, step + 1);
   for (auto &trace : session_.traces)
     trace->open();
@@ -222,6 +222,8 @@ Status Trainer::replaceIfWanted(int64_t step) {
     rebalance_.moved(planned->cost, passed.count());
   else
     rebalance_.modelChanged(/*hasOtherGraphs=*/true);
+  if (wanted->frozen)
+    packing_.modelChanged();
   return Status::ok();
 }
 

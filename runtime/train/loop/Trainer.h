@@ -147,8 +147,9 @@ private:
   struct Wanted {
     NextStrategy next;
     bool isRebalance = false; ///< a cut of --rebalance
-    std::optional<FrozenLayers> frozen =
-        std::nullopt; ///< from then on, if others
+    bool isPacked = false;    ///< ranks of `--repack auto`
+    /// Layers that --freeze freezes from this step on, if they change.
+    std::optional<FrozenLayers> frozen = std::nullopt;
   };
   StatusOr<std::optional<Wanted>> wantedBefore(int64_t step);
   /// Asks `--repack auto`, if an answer is due before a step.

@@ -41,8 +41,8 @@ bool fits(const Session &session, const SizedGraphs &sized) {
   return true;
 }
 
-/// With regions as large as plans can use if the arenas hold them, else as large as the
-/// smallest arena allows.
+/// Sizes graphs: with regions as large as plans can use if the arenas hold
+/// them, else as large as the smallest arena allows.
 StatusOr<SizedGraphs> fitGraphs(const Session &session, const Model &model,
                                 const TrainOptions &options) {
   if (options.rankMemory.empty()) {

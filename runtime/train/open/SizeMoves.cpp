@@ -79,13 +79,12 @@ private:
   std::vector<int64_t> bytes_; ///< by rank
 };
 
-/// What a run goes over to before a step: an entry of --repack, an event of --freeze, or
-/// both.
+/// A change before a step: an entry of --repack, an event of --freeze, or both.
 struct Change {
   int64_t step = 0;
   std::optional<Repack> repack;
   std::optional<FreezeEvent> freeze;
-  /// What a resumed run had frozen, which it freezes again.
+  /// A resumed run freezes again what it had frozen.
   bool isResumed = false;
 
   std::string describe() const {
@@ -95,7 +94,8 @@ struct Change {
   }
 };
 
-/// Returns all changes in the order of their steps.
+/// Returns all changes in the order of their steps. Entries of --repack whose ranks the
+/// run chooses are left out.
 StatusOr<std::vector<Change>> changesOf(const Session &session) {
   DYNA_ASSIGN_OR_RETURN(const auto repacks,
                         parseRepacks(session.options.repack));
@@ -103,7 +103,8 @@ StatusOr<std::vector<Change>> changesOf(const Session &session) {
                         parseFreezes(session.options.freeze));
   std::map<int64_t, Change> byStep;
   for (const Repack &repack : repacks)
-    byStep[repack.step].repack = repack;
+    if (!repack.goal)
+      byStep[repack.step].repack = repack;
   for (const FreezeEvent &event : freezes)
     byStep[event.step].freeze = event;
   std::vector<Change> changes;
@@ -147,15 +148,15 @@ StatusOr<NextStrategy> strategyOf(const Repack &repack, const Strategy &now,
 
 namespace {
 
-/// Graphs behind a change, and the model that they are of.
+/// Graphs after a change, and their model.
 struct SizedChange {
-  std::shared_ptr<const Model> model; ///< null: that of the graphs before
+  std::shared_ptr<const Model> model; ///< null: the model does not change
   SizedGraphs sized;
 
   const StepGraphs &graphs() const { return *sized.chosen.graphs; }
 };
 
-/// Goes through the changes of a run.
+/// Sizes the changes of a run one after the other.
 class ChangeSizes {
 public:
   ChangeSizes(Session &session, int64_t limit)
@@ -224,7 +225,7 @@ private:
   TrainOptions options_;
   const Model *model_;
   FrozenLayers frozen_;
-  bool isGuess_ = false; ///< behind an event of `auto`
+  bool isGuess_ = false; ///< after an event of `auto`
 };
 
 /// Chooses and sizes the graphs of all changes.
@@ -276,7 +277,7 @@ static Status reserveForCuts(Session &session,
   bool hasStages = now.chosen.home().graph->stages() > 1;
   for (const SizedChange &next : sized)
     hasStages |= next.graphs().home().graph->stages() > 1;
-  if (!hasStages)
+  if (!hasStages && !session.options.rebalance.empty())
     return Status::invalidArgument(formatText(
         "--rebalance moves layers between stages, but strategy '%s' has one "
         "stage: give a strategy with pp=2 or more",
@@ -325,7 +326,7 @@ static Status sizeArenas(Session &session, const std::vector<Change> &changes,
 Status sizeMoves(Session &session) {
   const TrainOptions &options = session.options;
   DYNA_ASSIGN_OR_RETURN(const auto changes, changesOf(session));
-  if (changes.empty() && options.rebalance.empty())
+  if (changes.empty() && options.repack.empty() && options.rebalance.empty())
     return Status::ok();
   if (session.hasRanges() &&
       (!options.repack.empty() || !options.rebalance.empty()))
@@ -338,6 +339,7 @@ Status sizeMoves(Session &session) {
   DYNA_RETURN_IF_ERROR(sizeArenas(session, changes, sized, limit));
   if (options.repack.empty())
     session.mostRanks = 0;
+  DYNA_ASSIGN_OR_RETURN(const auto repacks, parseRepacks(options.repack));
   const bool hasGoal =
       std::any_of(repacks.begin(), repacks.end(),
                   [](const Repack &repack) { return repack.goal.has_value(); });

@@ -186,6 +186,28 @@ TEST_F(TrainFreezeTest, OtherGraphsCarryWhatIsFrozen) {
   }
 }
 
+/// A frozen layer is a change of the model: `--repack auto` answers again, and
+/// `--rebalance` weighs other cuts. Both carry what is frozen.
+TEST_F(TrainFreezeTest, RanksAndCutsFollow) {
+  for (const Case &one : cases()) {
+    SCOPED_TRACE(one.freeze);
+    const Outcome rested = held(one.rests);
+    for (const char *flag : {"--repack=auto", "--repack=auto=replicas",
+                             "--rebalance=time,every=1,margin=0,least=0"}) {
+      SCOPED_TRACE(flag);
+      const Outcome moves = train(
+          freezable(), arguments({"--strategy=pp=3", flag,
+                                  "--freeze=" + std::string(one.freeze)}));
+      expectNear(moves, rested);
+    }
+  }
+  const Outcome packed =
+      train(freezable(), arguments({"--strategy=pp=3", "--repack=auto@3",
+                                    "--freeze=embedding+h.0@2"}));
+  EXPECT_THAT(packed.said,
+              HasSubstr("note: --repack auto: fewest: 1 rank instead of 3"));
+}
+
 /// In bf16 the master rests beside the copy that layers read. Where stages are cut changes
 /// no bit, and moves all of it.
 TEST_F(TrainFreezeTest, NarrowValuesKeepTheirMasters) {

@@ -26,6 +26,7 @@ Status setFrozen(const Model &model, const TrainOptions &options,
     if (auto next = freezeLayers(model, *before); !next.isOk())
       return refuse(next.status());
     session.frozenBefore = frozen = *before;
+    session.frozenStep = resumed->step;
   }
   DYNA_ASSIGN_OR_RETURN(const auto events, parseFreezes(options.freeze));
   if (resumed && !events.empty() && events.front().isAuto() &&

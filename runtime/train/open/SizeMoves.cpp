@@ -79,12 +79,12 @@ private:
   std::vector<int64_t> bytes_; ///< by rank
 };
 
-/// A change before a step: an entry of --repack, an event of --freeze, or both.
+/// A change before a step: an entry of --repack, an event of --freeze, or both. The first
+/// one of a resumed run also freezes what was frozen.
 struct Change {
   int64_t step = 0;
   std::optional<Repack> repack;
   std::optional<FreezeEvent> freeze;
-  /// A resumed run freezes again what it had frozen.
   bool isResumed = false;
 
   std::string describe() const {
@@ -107,9 +107,9 @@ StatusOr<std::vector<Change>> changesOf(const Session &session) {
       byStep[repack.step].repack = repack;
   for (const FreezeEvent &event : freezes)
     byStep[event.step].freeze = event;
-  std::vector<Change> changes;
   if (!session.frozenBefore.empty())
-    changes.emplace_back().isResumed = true;
+    byStep[session.frozenStep].isResumed = true;
+  std::vector<Change> changes;
   for (auto &[step, change] : byStep) {
     change.step = step;
     changes.push_back(std::move(change));
@@ -183,17 +183,18 @@ public:
 
 private:
   Status freeze(const Change &change, SizedChange &next) {
+    if (!change.isResumed && !change.freeze)
+      return Status::ok();
     if (change.isResumed)
       frozen_ = session_.frozenBefore;
-    else if (change.freeze && (isGuess_ || change.freeze->isAuto())) {
+    if (change.freeze && (isGuess_ || change.freeze->isAuto())) {
       // Other layers may be frozen then. What trains needs the most memory.
       isGuess_ = true;
       frozen_.assign(frozen_.size(), false);
     } else if (change.freeze) {
       DYNA_ASSIGN_OR_RETURN(
           frozen_, frozenBehind(*session_.compiled, *change.freeze, frozen_));
-    } else
-      return Status::ok();
+    }
     DYNA_ASSIGN_OR_RETURN(Model model,
                           freezeLayers(*session_.compiled, frozen_));
     next.model = std::make_shared<const Model>(std::move(model));

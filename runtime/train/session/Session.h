@@ -28,6 +28,7 @@ struct Session {
   std::shared_ptr<const Model> stageModel;
   /// Layers that a resumed run had frozen; empty: none. Set before the session is opened.
   std::vector<bool> frozenBefore;
+  int64_t frozenStep = 0; ///< step after which they are frozen again
   const dyna_program *program = nullptr;
   const dyna_variant *variant = nullptr;
   /// Device of the only rank, if devices have their own memory. Null once the

@@ -209,7 +209,8 @@ class Against:
             if kind not in found or not difference <= found[kind][0]:
                 found[kind] = (difference, where)
 
-        ours, theirs = common.lines_of(f"{self.stem}.jsonl"), common.lines_of(f"{stem}.jsonl")
+        # Other lines tell of changes between steps.
+        ours, theirs = ([line for line in common.lines_of(f"{one}.jsonl") if "loss" in line] for one in (self.stem, stem))
         if len(ours) != len(theirs):
             raise AssertionError(f"{len(theirs)} steps, expected {len(ours)}")
         for a, b in zip(ours, theirs):

@@ -290,6 +290,21 @@ StatusOr<double> RankTeam::timeMessage(int from, int to, int64_t bytes,
                          : *std::min_element(seconds.begin(), seconds.end());
 }
 
+StatusOr<double> RankTeam::timeNewMemory(int64_t bytes) {
+  using Clock = std::chrono::steady_clock;
+  if (!ranks_.front().own.device->takesMemoryLate())
+    return 0.0;
+  const auto begin = Clock::now();
+  // The buffers live until all ranks have one, so none gets the pages of another.
+  std::vector<std::unique_ptr<Buffer>> buffers(ranks_.size());
+  DYNA_RETURN_IF_ERROR(onAllRanks([&](Rank &rank) -> Status {
+    DYNA_ASSIGN_OR_RETURN(buffers[&rank - ranks_.data()],
+                          rank.own.device->allocate(bytes));
+    return Status::ok();
+  }));
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
 void RankTeam::abort(const Status &reason) {
   for (Rank &rank : ranks_)
     rank.own.abort(reason);

@@ -120,6 +120,10 @@ public:
   /// the minimum of `repeats`. All processes call it together, and those
   /// without rank `from` get 0.
   StatusOr<double> timeMessage(int from, int to, int64_t bytes, int repeats);
+  /// Returns the seconds in which each rank of this process gets `bytes` of new
+  /// memory. All ranks get it at the same time. Returns 0 if devices have all
+  /// their memory from the start.
+  StatusOr<double> timeNewMemory(int64_t bytes);
   /// Ends the run because of `reason`. Ranks of other processes end with it
   /// too, at their next exchange, and do not wait for this one.
   void abort(const Status &reason);

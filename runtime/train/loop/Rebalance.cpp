@@ -97,6 +97,13 @@ Status Rebalance::measureLink() {
   std::vector<double> shared = {seconds};
   DYNA_RETURN_IF_ERROR(session_.ranks->sum(shared));
   secondsPerByte_ = shared[0] / static_cast<double>(bytes);
+  // With --rank-memory, arenas have their memory from the start.
+  if (!session_.options.rankMemory.empty())
+    return Status::ok();
+  constexpr int64_t fresh = int64_t{8} << 20;
+  DYNA_ASSIGN_OR_RETURN(const double taken,
+                        session_.ranks->timeNewMemory(fresh));
+  secondsPerNewByte_ = taken / static_cast<double>(fresh);
   return Status::ok();
 }
 
@@ -141,9 +148,10 @@ MovePrice Rebalance::priceNow() const {
   const ExecutableGraph &graph = *session_.home().graph;
   for (int rank = 0; rank < graph.ranks(); ++rank)
     stays = std::max(stays, session_.graphs->homeBytes(rank, true));
-  price.fixedSeconds = fixedSeconds_ >= 0
-                           ? fixedSeconds_
-                           : secondsPerByte_ * static_cast<double>(stays);
+  price.fixedSeconds =
+      fixedSeconds_ >= 0
+          ? fixedSeconds_
+          : (secondsPerByte_ + secondsPerNewByte_) * static_cast<double>(stays);
   return price;
 }
 

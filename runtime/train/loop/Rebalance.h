@@ -83,7 +83,8 @@ private:
   bool isDue() const;
   /// Measures the links between stages, with the bytes of a micro-batch.
   StatusOr<std::vector<double>> measureWaits();
-  /// Measures the seconds that a byte needs between two ranks, once.
+  /// Measures the seconds that a byte needs between two ranks, and those of a byte
+  /// of new memory, once.
   Status measureLink();
   MoveProblem problemOf(std::vector<double> waits, int64_t stepsLeft) const;
   MovePrice priceNow() const;
@@ -98,11 +99,12 @@ private:
   Probe probe_;
   MoveDecider decider_; ///< of the process of rank 0
   MoveDecision decision_;
-  std::deque<StepLoad> steps_; ///< the last ones under this cut
-  int64_t count_ = 0;          ///< steps since the last answer
-  bool skipsStep_ = false;     ///< the first one after other graphs
-  bool deciderSkips_ = false;  ///< this step, by itself
-  double secondsPerByte_ = -1; ///< -1: not measured yet
+  std::deque<StepLoad> steps_;   ///< the last ones under this cut
+  int64_t count_ = 0;            ///< steps since the last answer
+  bool skipsStep_ = false;       ///< the first one after other graphs
+  bool deciderSkips_ = false;    ///< this step, by itself
+  double secondsPerByte_ = -1;   ///< -1: not measured yet
+  double secondsPerNewByte_ = 0; ///< to get memory for another cut
   /// Seconds of the last move without the transfer of its bytes; -1: there was none.
   double fixedSeconds_ = -1;
   double graphSeconds_ = 0; ///< to choose, size and plan

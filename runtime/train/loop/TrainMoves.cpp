@@ -144,13 +144,15 @@ void Trainer::tellReplaced(int64_t step, const std::string &before,
                               freezing_.describe()));
     checkLogged(metrics_.writeLine(freezing_.record(step)));
   }
+  const std::string &name = session_.home().graph->name();
   progress_.note(formatText(
-      "note: from step %d on, strategy '%s' instead of '%s' "
-      "(version %d): %s were sent, %s of which were not where they "
-      "must be; %.1f ms to plan, %.1f ms to carry",
-      step + 1, session_.home().graph->name(), before, session_.version,
-      formatBytes(cost.sentBytes), formatBytes(cost.missingBytes),
-      1e3 * cost.planSeconds, 1e3 * cost.carrySeconds));
+      "note: from step %d on, strategy '%s' %s (version %d): %s were sent, %s "
+      "of which were not where they must be; %.1f ms to plan, %.1f ms to carry",
+      step + 1, name,
+      name == before ? "as before" : "instead of '" + before + "'",
+      session_.version, formatBytes(cost.sentBytes),
+      formatBytes(cost.missingBytes), 1e3 * cost.planSeconds,
+      1e3 * cost.carrySeconds));
   checkLogged(metrics_.writeLine(
       moveRecord(step, before, session_, cost,
                  wanted.isRebalance ? &rebalance_ : nullptr)));

@@ -75,24 +75,91 @@ constexpr Signature signatures[] = {
     {0, "\xfe\xff"sv, "UTF-16 text", "convert it: iconv -f UTF-16 -t UTF-8"},
 };
 
-/// Returns the name of the order of bytes if every second byte is zero, as of text in
-/// most European languages, and otherwise null.
+/// Returns the name of the order of bytes of UTF-16 text without a mark, and
+/// otherwise null. In most European languages at least every second of its
+/// units has a zero as its upper byte, and nearly none as its lower one.
 const char *utf16WithoutMark(std::string_view text) {
-  constexpr size_t enough = 32;
-  if (text.size() < enough)
+  constexpr size_t enough = 4, share = 2, fewOf = 64;
+  const size_t units = text.size() / 2;
+  if (units < enough)
     return nullptr;
-  for (size_t first : {0, 1}) {
-    bool isZero = true;
-    for (size_t i = 0; i < enough; ++i)
-      isZero = isZero && (text[i] == '\0') == (i % 2 == first);
-    if (isZero)
-      return first == 0 ? "UTF-16BE" : "UTF-16LE";
-  }
+  size_t zeros[2] = {0, 0};
+  for (size_t i = 0; i < 2 * units; ++i)
+    zeros[i % 2] += text[i] == '\0';
+  for (size_t upper : {0, 1})
+    if (zeros[upper] * share >= units && zeros[1 - upper] <= units / fewOf)
+      return upper == 0 ? "UTF-16BE" : "UTF-16LE";
   return nullptr;
 }
 
 std::string_view skipSpace(std::string_view text) {
   return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+}
+
+/// Leaves out a JSON string, as far as `text` has it. Returns false if none
+/// begins here.
+bool takeString(std::string_view &text) {
+  if (text.substr(0, 1) != "\"")
+    return false;
+  for (size_t at = 1; at < text.size(); ++at) {
+    if (static_cast<unsigned char>(text[at]) < ' ')
+      return false; // a line break is no part of a JSON string
+    if (text[at] == '"') {
+      text.remove_prefix(at + 1);
+      return true;
+    }
+    at += text[at] == '\\';
+  }
+  text = {};
+  return true;
+}
+
+/// Leaves out white space and `what`. Returns false if something else follows.
+bool take(std::string_view &text, std::string_view what) {
+  text = skipSpace(text);
+  const bool isThere = text.substr(0, what.size()) == what;
+  text.remove_prefix(isThere ? what.size() : 0);
+  return isThere;
+}
+
+/// Counts the whole numbers, with commas between them, with which `text`
+/// begins, up to `most`.
+size_t countNumbers(std::string_view text, size_t most) {
+  size_t count = 0;
+  while (count < most) {
+    text = skipSpace(text);
+    const size_t digits =
+        std::min(text.find_first_not_of("-0123456789"), text.size());
+    if (digits == 0)
+      break;
+    text.remove_prefix(digits);
+    ++count;
+    if (!take(text, ","))
+      break;
+  }
+  return count;
+}
+
+/// Returns what to do with a JSON array; null if the text is none. Prose may
+/// begin with a bracket, so its first items decide.
+const char *adviceForArray(std::string_view text) {
+  // Prose begins with [[ or [1, 2] too, but not with so many numbers.
+  constexpr size_t numbers = 8;
+  if (!take(text, "["))
+    return nullptr;
+  std::string_view item = text;
+  if (take(item, "{") && take(item, "\""))
+    return "write its objects one to a line: jq -c '.[]'";
+  item = skipSpace(text);
+  if (takeString(item) &&
+      (skipSpace(item).empty() || take(item, ",") || take(item, "]")))
+    return "write an object for each of its texts, one to a line: jq -c "
+           "'.[] | {text: .}'";
+  item = text;
+  const size_t fewest = take(item, "[") ? 2 : numbers;
+  if (countNumbers(item, fewest) == fewest)
+    return "token ids are read from a Megatron-LM data set (.idx and .bin)";
+  return nullptr;
 }
 
 } // namespace
@@ -111,13 +178,8 @@ FileContent contentOf(std::string_view beginning, const LineFields &fields) {
   text = skipSpace(text);
   if (!text.empty() && text[0] == '{' && beginsAsLine(text, fields))
     return {FileContent::Kind::JsonLines, "", ""};
-  if (!text.empty() && text[0] == '[') {
-    std::string_view item = skipSpace(text.substr(1));
-    if (!item.empty() && item[0] == '{' &&
-        skipSpace(item.substr(1)).substr(0, 1) == "\"")
-      return {FileContent::Kind::Foreign, "a JSON array",
-              "write its objects one to a line: jq -c '.[]'"};
-  }
+  if (const char *advice = adviceForArray(text))
+    return {FileContent::Kind::Foreign, "a JSON array", advice};
   return {};
 }
 

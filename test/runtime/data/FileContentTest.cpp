@@ -30,7 +30,9 @@ TEST(FileContentTest, LinesOfJsonAreReadUnderAnyName) {
   // Text that only looks like it.
   for (const char *text :
        {"{\"text\": 5}", "{\"text\" is a key}\n", "{ x; }\n", "[1] Dyna",
-        "{\"input\": \"x\"}\nand so on", "BZh", "{\"a\": {\"text\": \"x\"}}\n"})
+        "{\"input\": \"x\"}\nand so on", "BZh", "{\"a\": {\"text\": \"x\"}}\n",
+        "[1, 2, 3] are sources", "[[1]] is a link", "[\"Yes,\" she said]",
+        "[\"a\nb\"]", "[]", "[", "[x]"})
     EXPECT_EQ(mustOpen({dir.write("t.txt", text)})->size(), 1) << text;
 }
 
@@ -75,6 +77,8 @@ TEST(FileContentTest, FormsThatAreNotReadAreRefusedByName) {
     little += {c, '\0'};
     big += {'\0', c};
   }
+  // A quotation mark has no zero byte, and a text may be short.
+  const std::string quoted = std::string("\x1c\x20", 2) + little.substr(0, 8);
   const std::pair<std::string, std::string> forms[] = {
       {"\x1f\x8b\x08", "gzip data, which is not read; unpack it first"},
       {"\x28\xb5\x2f\xfd", "zstd data"},
@@ -99,7 +103,13 @@ TEST(FileContentTest, FormsThatAreNotReadAreRefusedByName) {
       {big, "UTF-16 text, which is not read; convert it: iconv -f UTF-16BE"},
       {"version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
        "a Git LFS pointer, which is not read; fetch the file"},
+      {quoted, "UTF-16 text, which is not read; convert it: iconv -f UTF-16LE"},
       {" [\n {\"text\": \"a\"},", "a JSON array, which is not read; write its"},
+      {"[\"a \\\" b\",\n \"c\"]\n",
+       "a JSON array, which is not read; write an "},
+      {"[ \"" + std::string(10000, 'x'), "a JSON array, which is not read; "},
+      {"[15496, 11, 995, 0, 50256, 1, 2, 3]", "a JSON array, which is not "},
+      {"[[15496, 11], [995]]", "a JSON array, which is not read; token ids"},
       {std::string("MMIDIDX\0\0\1", 10),
        "the index of a Megatron-LM data set"}};
   for (const auto &[bytes, message] : forms)

@@ -12,6 +12,9 @@
 
 namespace dyna {
 
+/// Smaller shares print as 0.0 %.
+static constexpr double leastShare = 5e-4;
+
 bool fits(const PlanReport &report, int64_t memory) {
   return memory == 0 || report.peakBytes() <= memory;
 }
@@ -61,9 +64,10 @@ std::string describeExcess(const PlanReport &best, const PlanReport &other) {
       excess.begin(), excess.end(),
       [](const auto &x, const auto &y) { return x.first > y.first; });
   std::string text;
-  const double difference = other.seconds - best.seconds;
+  const double least =
+      std::max((other.seconds - best.seconds) / 100, leastShare * best.seconds);
   for (const auto &[seconds, what] : excess)
-    if (seconds > difference / 100)
+    if (seconds > least || text.empty())
       text += (text.empty() ? "" : " and ") +
               formatText("%.1f %% more %s", 100 * seconds / best.seconds, what);
   return text;
@@ -89,10 +93,9 @@ std::string explainBest(const Reports &sorted, int64_t memory) {
   const auto &[name, best] = sorted.front();
   const auto &[next, other] = sorted[1];
   std::string text = "best: " + name;
-  constexpr double least = 5e-4; // smaller ones print as 0.0 %
   if (!fits(other, memory))
     text += ", the only plan that fits";
-  else if (other.seconds < (1 + least) * best.seconds)
+  else if (other.seconds < (1 + leastShare) * best.seconds)
     text += formatText(", as fast as %s", next);
   else
     text += formatText(", %.1f %% faster than %s, which has %s",

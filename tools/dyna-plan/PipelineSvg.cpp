@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 namespace dyna {
 namespace {
@@ -61,6 +62,16 @@ Colour colourOf(const Instruction &i) {
              : None;
 }
 
+/// Returns "rank 3", "ranks 0-7", or "ranks 0 ... 14" if others lie between them.
+std::string nameOf(const std::vector<int> &ranks) {
+  if (ranks.size() == 1)
+    return formatText("rank %d", ranks[0]);
+  const bool isRun =
+      ranks.back() - ranks[0] + 1 == static_cast<int>(ranks.size());
+  return formatText("ranks %d%s%d", ranks[0], isRun ? "-" : " ... ",
+                    ranks.back());
+}
+
 /// Returns 1, 2 or 5 times a power of ten, about an eighth of the whole.
 double tickOf(double seconds) {
   double tick = std::pow(10, std::floor(std::log10(seconds / 8)));
@@ -70,7 +81,7 @@ double tickOf(double seconds) {
 }
 
 /// Places in the picture, in its units.
-constexpr int width = 1000, left = 70, right = 20, top = 30, titleHeight = 24,
+constexpr int width = 1000, left = 90, right = 20, top = 30, titleHeight = 24,
               rowHeight = 22, rowGap = 4, panelGap = 14, axisHeight = 34;
 
 class Drawing {
@@ -80,6 +91,8 @@ public:
   double x(double time) const {
     return left + time / makespan_ * (width - left - right);
   }
+  /// Returns the seconds of one unit of the picture.
+  double unit() const { return makespan_ / (width - left - right); }
   void row(const std::string &name, const std::string &place, int y) {
     text += formatText(
         "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n"
@@ -88,17 +101,20 @@ public:
         left - 8, y + 15, name, left, y, width - left - right, rowHeight,
         looks[None].colour, place);
   }
-  void bar(int work, int microBatch, double begin, double end, int y) {
+  /// Draws a bar. `what` names its micro-batches, and `number` is written on it if there
+  /// is room.
+  void bar(int work, const std::string &what, const std::string &number,
+           double begin, double end, int y) {
     const Look &look = looks[work];
     isThere[work] = true;
     const double size = x(end) - x(begin);
-    std::string number = microBatch >= 0 ? formatText("%d", microBatch) : "";
     text += formatText(
-        "<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"%s\" "
-        "stroke=\"#ffffff\" stroke-width=\"0.5\"><title>%s%s: %.6g to %.6g "
-        "s</title></rect>\n",
-        x(begin), y, size, rowHeight, look.colour, look.name,
-        number.empty() ? "" : " of micro-batch " + number, begin, end);
+        "<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"%s\"%s>"
+        "<title>%s%s: %.6g to %.6g s</title></rect>\n",
+        x(begin), y, size, rowHeight, look.colour,
+        // An edge would hide a bar that is not longer.
+        size < 1 ? "" : " stroke=\"#ffffff\" stroke-width=\"0.5\"", look.name,
+        what, begin, end);
     if (!number.empty() && size >= 7.0 * static_cast<double>(number.size()))
       text += formatText(
           "<text x=\"%.2f\" y=\"%d\" text-anchor=\"middle\" font-size=\"11\" "
@@ -162,12 +178,118 @@ PipelineSvg::barsOf(const plan::RankProgram &program, const RankTimes &times,
   return bars;
 }
 
+bool PipelineSvg::Bar::operator==(const Bar &other) const {
+  return std::tie(work, microBatch, begin, end) ==
+         std::tie(other.work, other.microBatch, other.begin, other.end);
+}
+
+void PipelineSvg::joinRows(std::vector<Row> &rows) {
+  std::vector<Row> joined;
+  for (Row &row : rows) {
+    auto same = std::find_if(joined.begin(), joined.end(), [&](const Row &one) {
+      return one.place == row.place && one.bars == row.bars;
+    });
+    if (same == joined.end())
+      joined.push_back(std::move(row));
+    else
+      same->ranks.push_back(row.ranks[0]);
+  }
+  for (Row &row : joined)
+    if (row.ranks.size() > 1)
+      row.place += formatText("; %d ranks", row.ranks.size());
+  rows = std::move(joined);
+}
+
+/// Returns what tips say of a bar behind its colour.
+std::string PipelineSvg::describe(const Bar &bar) {
+  if (bar.count == 1)
+    return bar.microBatch < 0
+               ? ""
+               : formatText(" of micro-batch %d", bar.microBatch);
+  return bar.microBatch < 0
+             ? formatText(", %d bars together", bar.count)
+             : formatText(" of micro-batches %d to %d, %d bars together",
+                          bar.microBatch, bar.lastMicroBatch, bar.count);
+}
+
+/// Joins bars that are shorter than a unit of the picture.
+class PipelineSvg::ShortBars {
+public:
+  explicit ShortBars(double unit) : unit_(unit) {}
+
+  std::vector<Bar> join(std::vector<Bar> bars) {
+    std::stable_sort(bars.begin(), bars.end(), [](const Bar &a, const Bar &b) {
+      return a.begin < b.begin;
+    });
+    for (const Bar &bar : bars) {
+      const bool isShort = bar.end - bar.begin <= unit_;
+      if (!isShort || inUnit_.empty() || bar.end - begin_ > unit_)
+        closeUnit();
+      if (isShort) {
+        add(bar);
+        continue;
+      }
+      joined_.push_back(bar);
+      growsLast_ = false;
+    }
+    closeUnit();
+    return std::move(joined_);
+  }
+
+private:
+  void add(const Bar &bar) {
+    if (inUnit_.empty())
+      begin_ = bar.begin;
+    for (Bar &other : inUnit_)
+      if (other.work == bar.work) {
+        append(bar, other);
+        return;
+      }
+    inUnit_.push_back(bar);
+  }
+
+  static void append(const Bar &bar, Bar &to) {
+    to.end += bar.end - bar.begin;
+    to.count += bar.count;
+    to.lastMicroBatch = bar.lastMicroBatch;
+  }
+
+  /// Draws the colours of a unit one behind the other. If there is one and the unit before
+  /// has the same, they are one bar.
+  void closeUnit() {
+    if (inUnit_.empty())
+      return;
+    const bool isOne = inUnit_.size() == 1;
+    if (isOne && growsLast_ && joined_.back().work == inUnit_[0].work &&
+        begin_ - joined_.back().end <= 1e-3 * unit_) {
+      append(inUnit_[0], joined_.back());
+    } else {
+      double at = begin_;
+      for (Bar &bar : inUnit_) {
+        const double seconds = bar.end - bar.begin;
+        bar.begin = at;
+        bar.end = at += seconds;
+        joined_.push_back(bar);
+      }
+      growsLast_ = isOne;
+    }
+    inUnit_.clear();
+  }
+
+  const double unit_;
+  double begin_ = 0;        ///< of the unit
+  std::vector<Bar> inUnit_; ///< one for each colour
+  bool growsLast_ = false;  ///< the last of `joined_` is a unit of one colour
+  std::vector<Bar> joined_;
+};
+
 void PipelineSvg::add(const std::string &title, const PlayedStep &played) {
   Panel &panel = panels_.emplace_back();
   panel.title = title;
   for (const PlayedPhase &phase : played.phases)
     addPhase(panel, played.areNamed ? phase.graph->name : "", phase.begin,
              *phase.graph->graph, phase.phase->plan, phase.times);
+  joinRows(panel.rows);
 }
 
 void PipelineSvg::addPhase(Panel &panel, const std::string &strategy,
@@ -178,7 +300,7 @@ void PipelineSvg::addPhase(Panel &panel, const std::string &strategy,
   for (int rank = 0; rank < plan.rankCount(); ++rank) {
     const auto &place = graph.placeOf(rank);
     Row &row = panel.rows[rank];
-    row.name = formatText("rank %d", rank);
+    row.ranks = {rank};
     row.place += formatText(
         "%s%sstage %d of replica %d", row.place.empty() ? "" : "; ",
         strategy.empty() ? "" : strategy + ": ", place.stage, place.replica);
@@ -226,9 +348,13 @@ std::string PipelineSvg::finish() const {
                    left, y + 16, panel.title);
     y += titleHeight;
     for (const Row &row : panel.rows) {
-      drawing.row(row.name, row.place, y);
-      for (const Bar &bar : row.bars)
-        drawing.bar(bar.work, bar.microBatch, bar.begin, bar.end, y);
+      drawing.row(nameOf(row.ranks), row.place, y);
+      for (const Bar &bar : ShortBars(drawing.unit()).join(row.bars))
+        drawing.bar(bar.work, describe(bar),
+                    bar.microBatch < 0 || bar.count > 1
+                        ? ""
+                        : formatText("%d", bar.microBatch),
+                    bar.begin, bar.end, y);
       y += rowHeight + rowGap;
     }
     y += panelGap;

@@ -15,6 +15,11 @@ namespace dyna {
 /// Draws simulated steps as SVG, one below the other on one time scale. Each
 /// rank has a row, with time to the right. The work of a micro-batch on a stage
 /// is a bar with its number and a colour. Grey is idle time.
+///
+/// Pictures of many ranks and slices stay small enough for a browser. Ranks of one stage
+/// and replica share a row if their bars are equal. Bars below a unit of the picture are
+/// joined: in each unit every colour keeps its share. So a row has at most a few thousand
+/// bars.
 class PipelineSvg {
 public:
   /// Adds a step. Bars of switches are waits for them. `title` is plain text.
@@ -22,14 +27,19 @@ public:
   std::string finish() const;
 
 private:
-  /// Instructions without a gap, of one micro-batch and colour.
+  /// Instructions without a gap, of one micro-batch and colour; or several such bars that
+  /// are too short to be drawn.
   struct Bar {
     int work; ///< an index of colours
     int microBatch;
     double begin, end;
+    int count = 1; ///< of the bars that were joined
+    int lastMicroBatch = microBatch;
+    bool operator==(const Bar &other) const;
   };
   struct Row {
-    std::string name, place;
+    std::vector<int> ranks; ///< ascending
+    std::string place;
     std::vector<Bar> bars;
   };
   struct Panel {
@@ -46,6 +56,10 @@ private:
                        const PlanTimes &times);
 
   static void fillBehind(std::vector<Bar> &bars, double begin, double makespan);
+  /// Gives ranks of one place with equal bars one row.
+  static void joinRows(std::vector<Row> &rows);
+  static std::string describe(const Bar &bar);
+  class ShortBars;
 
   std::vector<Panel> panels_;
 };

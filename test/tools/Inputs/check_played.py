@@ -1,4 +1,4 @@
-"""What dyna-plan shows of the plans that it played: `report`, `ordered`, `trace`, `svg` and `longer` with their files."""
+"""What dyna-plan shows of the plans that it played: `report`, `ordered`, `trace`, `svg`, `many` and `longer` with their files."""
 
 import collections
 import json
@@ -62,9 +62,33 @@ def svg(path, *names):
         assert float(node.attrib.get("x", 0)) + float(node.attrib["width"]) <= width, node.attrib
 
 
+def many(path, reports):
+    """Thousands of slices: ranks of a stage share a row, a row has a few bars for each unit, and colours keep their share."""
+    root = xml.etree.ElementTree.parse(path).getroot()
+    texts = [node.text for node in root.iter("{http://www.w3.org/2000/svg}text")]
+    plans = lines_of(reports)
+    assert [text for text in texts if text.startswith("rank")] == ["ranks 0-1", "ranks 2-3"] * len(plans), texts[:9]
+    rects = [node for node in root.iter("{http://www.w3.org/2000/svg}rect") if node.attrib["height"] == "22"]
+    rows = {}
+    for node in rects:
+        rows.setdefault(int(node.attrib["y"]), []).append((node.attrib["fill"], float(node.attrib["x"]), float(node.attrib["width"])))
+    span = max(plan["seconds"] for plan in plans)
+    stages = [(plan, stage) for plan in plans for stage in plan["stages"]]
+    assert len(rows) == len(stages), (len(rows), len(stages))
+    for (plan, stage), row in zip(stages, (rows[y] for y in sorted(rows))):
+        idle, left, width = row[0]
+        assert idle == "#e4e4e4" and all(left <= x and x + size <= left + width + 0.02 for _, x, size in row), row[:3]
+        assert len(row) <= 3 * width < 4 * plan["micro_batches"], (len(row), plan["micro_batches"])
+        work = sum(size for fill, _, size in row if fill in ("#4477aa", "#ccbb44", "#66ccee"))
+        assert abs(work / width - stage["busy_seconds"] / span) < 0.01, (work, width, stage)
+        # No bar lies on another one.
+        bars = sorted((x, size) for fill, x, size in row[1:])
+        assert all(a + size <= b + 0.02 for (a, size), (b, _) in zip(bars, bars[1:]))
+
+
 def longer(sooner, later):
     assert lines_of(sooner)[0]["seconds"] < lines_of(later)[0]["seconds"]
 
 
 if __name__ == "__main__":
-    {"report": report, "ordered": ordered, "trace": trace, "svg": svg, "longer": longer}[sys.argv[1]](*sys.argv[2:])
+    {"report": report, "ordered": ordered, "trace": trace, "svg": svg, "many": many, "longer": longer}[sys.argv[1]](*sys.argv[2:])

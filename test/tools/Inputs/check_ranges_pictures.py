@@ -58,7 +58,7 @@ for pid in range(8):
     assert all(one[1] <= other[0] for one, other in zip(spans, spans[1:])), spans
 
 assert svg.count('font-weight="bold"') == 2, "a panel for each schedule"
-bars = re.findall(r"<title>switches: ([0-9.e-]+) to ([0-9.e-]+) s</title>", svg)
+bars = re.findall(r"<title>switches(?:, \d+ bars together)?: ([0-9.e-]+) to ([0-9.e-]+) s</title>", svg)
 assert len(bars) >= 2 * 4, bars
 assert all(float(begin) < float(end) for begin, end in bars), bars
 assert re.search(r"<title>\w+: stage 0 of replica 0; \w+: stage 0 of replica 0</title>", svg), "rows name both places"

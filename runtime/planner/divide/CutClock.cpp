@@ -54,24 +54,64 @@ SliceTimes CutClock::sliceTimes(const StageTables &tables,
           }};
 }
 
+/// Lets half of each backward run apart. The values for weight gradients stay until it
+/// runs, so that steps need more memory.
+static void splitEvenly(PipelineProblem &pipeline) {
+  pipeline.weight = pipeline.backward;
+  for (std::vector<double> &stage : pipeline.weight)
+    for (double &seconds : stage)
+      seconds /= 2;
+}
+
+CutTime timeWithin(PipelineProblem pipeline, const ExecutableGraph &graph,
+                   const plan::Plan &plan, const std::vector<int> &own,
+                   int replica, const PlanChoice &choice,
+                   const std::vector<int64_t> &beside) {
+  const bool adapts = ruleOf(choice.schedule).adapts;
+  pipeline.inFlight = choice.inFlight;
+  limitStages(pipeline, graph, replica, choice, beside);
+  double seconds = never;
+  if (!adapts) {
+    PipelineProblem fixed = pipeline;
+    PipelineProblem::Bytes backward;
+    holdBlocks(fixed, graph, plan, own, choice, &backward);
+    seconds = makespanWithin(fixed, choice.schedule, &backward);
+  }
+  if (seconds < never)
+    return {false, seconds};
+  holdBlocks(pipeline, graph, plan, own, choice);
+  seconds = makespanWithin(pipeline, Schedule::Adaptive);
+  return {!adapts || seconds == never, seconds};
+}
+
 CutTime CutClock::timeOf(const MicroBatches &cut, bool searched,
                          int only) const {
   plan::Plan plan;
   plan.microBatches = cut;
   const auto owned = microBatchesOfReplicas(plan, graph_.strategy().dp);
+  const std::vector<int64_t> beside(graph_.ranks(), 0);
   CutTime slowest = {false, 0};
   for (int replica = 0; replica < graph_.strategy().dp; ++replica) {
     if (only >= 0 && replica != only)
       continue;
-    PipelineProblem pipeline = pipelineOf(plan, owned[replica]);
-    if (isLimited()) {
-      holdBlocks(pipeline, graph_, plan, owned[replica], options_);
-      limitStages(pipeline, graph_, replica, options_,
-                  std::vector<int64_t>(graph_.ranks(), 0));
-      pipeline.inFlight = options_.inFlight;
+    const std::vector<int> &own = owned[replica];
+    PipelineProblem pipeline = pipelineOf(plan, own);
+    if (isLimited() && options_.splitBackward &&
+        ruleOf(options_.schedule).adapts)
+      splitEvenly(pipeline);
+    CutTime time;
+    if (searched) {
+      if (isLimited()) {
+        holdBlocks(pipeline, graph_, plan, own, options_);
+        limitStages(pipeline, graph_, replica, options_, beside);
+      }
+      time = timeOfSearched(std::move(pipeline));
+    } else if (isLimited()) {
+      time = timeWithin(std::move(pipeline), graph_, plan, own, replica,
+                        options_, beside);
+    } else {
+      time = timeOfUnlimited(pipeline);
     }
-    const CutTime time = searched ? timeOfSearched(std::move(pipeline))
-                                  : timeOfReplica(std::move(pipeline));
     slowest = {slowest.first || time.first,
                std::max(slowest.second, time.second)};
   }
@@ -86,20 +126,14 @@ CutTime CutClock::timeOfSearched(PipelineProblem pipeline) const {
   return {true, never};
 }
 
-CutTime CutClock::timeOfReplica(PipelineProblem pipeline) const {
-  if (!isLimited()) {
-    // A search of orders would take as long as everything else together.
-    PlanOptions options = options_;
-    if (ruleOf(options.schedule).adapts)
-      options.schedule = Schedule::Cyclic;
-    auto schedule = schedulePipeline(pipeline, options, trains_);
-    return schedule.isOk() ? CutTime(false, makespanOf(schedule->stages))
-                           : CutTime(true, never);
-  }
-  const double seconds = makespanWithin(pipeline, options_.schedule);
-  if (seconds < never)
-    return {false, seconds};
-  return {true, makespanWithin(pipeline, Schedule::Adaptive)};
+CutTime CutClock::timeOfUnlimited(const PipelineProblem &pipeline) const {
+  // A search of orders would take as long as everything else together.
+  PlanOptions options = options_;
+  if (ruleOf(options.schedule).adapts)
+    options.schedule = Schedule::Cyclic;
+  auto schedule = schedulePipeline(pipeline, options, trains_);
+  return schedule.isOk() ? CutTime(false, makespanOf(schedule->stages))
+                         : CutTime(true, never);
 }
 
 PipelineProblem CutClock::pipelineOf(const plan::Plan &plan,

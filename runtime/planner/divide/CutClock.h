@@ -15,6 +15,7 @@
 #include "runtime/planner/divide/ChooseSlices.h"
 #include "runtime/planner/estimate/StageTables.h"
 #include "runtime/planner/order/schedules/PipelineProblem.h"
+#include "runtime/planner/request/PlanChoice.h"
 #include "runtime/planner/request/PlanOptions.h"
 
 #include <utility>
@@ -25,6 +26,14 @@ namespace dyna {
 /// First: true if a replica's memory does not fit the order that is asked for. Second:
 /// seconds of the slowest replica, infinite if one fits no order.
 using CutTime = std::pair<bool, double>;
+
+/// Returns the time of a replica's pipeline in the memory of its ranks, whose blocks it
+/// holds. If it does not fit the schedule, that is the time of an adaptive order. `beside`:
+/// bytes of each rank that are not free.
+CutTime timeWithin(PipelineProblem pipeline, const ExecutableGraph &graph,
+                   const plan::Plan &plan, const std::vector<int> &own,
+                   int replica, const PlanChoice &choice,
+                   const std::vector<int64_t> &beside);
 
 class CutClock {
 public:
@@ -59,7 +68,7 @@ public:
 
 private:
   CutTime timeOfSearched(PipelineProblem pipeline) const;
-  CutTime timeOfReplica(PipelineProblem pipeline) const;
+  CutTime timeOfUnlimited(const PipelineProblem &pipeline) const;
 
   const ExecutableGraph &graph_;
   const CostModel &costs_;

@@ -21,6 +21,8 @@
 namespace dyna {
 namespace {
 
+constexpr double never = std::numeric_limits<double>::infinity();
+
 /// Compares cuts of one mini-batch into slices by a clock.
 class SliceFinder {
 public:
@@ -44,12 +46,13 @@ public:
       // By the formula the other replicas take fewer seconds.
       if (const CutTime time =
               clock_.timeOf(all[i].cut, searched, all[i].slowest);
-          time < limit)
+          time < limit || limit.second == never)
         faster.push_back({time, i});
     std::sort(faster.begin(), faster.end());
     std::vector<SlicedCut> best;
     for (size_t i = 0; i < std::min(most, faster.size()); ++i)
-      best.push_back({std::move(all[faster[i].second].cut), {}});
+      best.push_back(
+          {std::move(all[faster[i].second].cut), {}, faster[i].first < limit});
     if (options_.choosesModes() && !best.empty()) {
       DYNA_ASSIGN_OR_RETURN(SlicedCut joint, sliceWithin(whole));
       if (!joint.microBatches.empty())
@@ -160,7 +163,8 @@ sliceCut(const ExecutableGraph &graph, const CostModel &costs,
   if (options.slices.policy == SlicePolicy::Auto) {
     DYNA_ASSIGN_OR_RETURN(auto best, fasterSlices(graph, costs, whole, options,
                                                   trains, /*most=*/1));
-    return best.empty() ? std::move(whole) : std::move(best[0].microBatches);
+    return best.empty() || !best[0].isFaster ? std::move(whole)
+                                             : std::move(best[0].microBatches);
   }
   const StageTables tables(graph, costs, options, trains, options.mostTokens());
   const CutClock clock(graph, costs, tables, options, trains);

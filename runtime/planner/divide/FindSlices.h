@@ -26,11 +26,13 @@ sliceCut(const ExecutableGraph &graph, const CostModel &costs,
 struct SlicedCut {
   std::vector<plan::MicroBatch> microBatches;
   std::vector<plan::Recompute> modes;
+  bool isFaster = true; ///< by the clock
 };
 
 /// Returns at most `most` cuts into slices that are faster than the whole micro-batches
 /// by the clock of the schedule, with messages; the fastest first. The simulator may find
-/// otherwise. Returns nothing if there is one stage, or nothing can be sliced.
+/// otherwise. If whole micro-batches fit no order of the schedule, cuts that are not faster
+/// are returned too. Returns nothing if there is one stage, or nothing can be sliced.
 ///
 /// If the planner chooses recomputation within limits, one more cut is the last. It has
 /// a mode for each slice, chosen together with the cut. Its bytes fit under 1F1B, or

@@ -82,8 +82,9 @@ MicroBatchContents contentsOf(const plan::MicroBatch &microBatch) {
 
 /// Bytes that one micro-batch holds on a stage.
 struct Held {
-  int64_t kept = 0; ///< from forward to the end of backward
-  int64_t late = 0; ///< after backward; negative: another micro-batch held it
+  int64_t kept = 0;   ///< from forward to the end of backward
+  int64_t late = 0;   ///< after backward; negative: another micro-batch held it
+  int64_t beside = 0; ///< what backward needs beside the kept bytes
 };
 
 Held heldOf(const RankView &view, const PlanChoice &choice, int m,
@@ -119,7 +120,7 @@ Held heldOf(const RankView &view, const PlanChoice &choice, int m,
     held.late -= bundle.all();
   }
   if (isLast) {
-    held.kept += bundle.reserved();
+    held.beside = bundle.reserved();
     held.late += bundle.all();
   }
   return held;
@@ -129,7 +130,7 @@ Held heldOf(const RankView &view, const PlanChoice &choice, int m,
 
 void holdBlocks(PipelineProblem &problem, const ExecutableGraph &graph,
                 const plan::Plan &plan, const std::vector<int> &microBatches,
-                const PlanChoice &choice) {
+                const PlanChoice &choice, PipelineProblem::Bytes *beside) {
   const Bundles bundles = findBundles(plan, microBatches);
   std::vector<Load> loads;
   for (int m : microBatches) {
@@ -140,10 +141,14 @@ void holdBlocks(PipelineProblem &problem, const ExecutableGraph &graph,
     const RankView &view = graph.replicaView(graph.rankAt({0, stage, 0}));
     std::vector<int64_t> &kept = problem.kept.emplace_back();
     std::vector<int64_t> &late = problem.late.emplace_back();
+    if (beside)
+      beside->emplace_back();
     for (size_t i = 0; i < microBatches.size(); ++i) {
       const int m = microBatches[i];
       const Held held = heldOf(view, choice, m, loads[i], bundles.of(m));
-      kept.push_back(held.kept);
+      kept.push_back(held.kept + (beside ? 0 : held.beside));
+      if (beside)
+        beside->back().push_back(held.beside);
       // If the schedule does not split, weight gradients run at once.
       late.push_back(
           choice.splitBackward && !problem.splitsBackward() ? 0 : held.late);

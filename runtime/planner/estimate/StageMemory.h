@@ -13,9 +13,15 @@ namespace dyna {
 
 /// Fills in what the micro-batches of these numbers hold on each stage: kept
 /// and late blocks; everything else is small.
+///
+/// The last backward of a bundle adds sums of gradients while its kept bytes are still
+/// there. Schedules that go by memory reserve them from the forward on, so that each
+/// backward can run. Fixed orders do not reserve. With `beside` the bytes of that backward
+/// go there, by stage, and not to `kept`.
 void holdBlocks(PipelineProblem &problem, const ExecutableGraph &graph,
                 const plan::Plan &plan, const std::vector<int> &microBatches,
-                const PlanChoice &choice);
+                const PlanChoice &choice,
+                PipelineProblem::Bytes *beside = nullptr);
 
 /// Fills in the limits of a replica's stages: the smallest dynamic limit of a
 /// stage's ranks, less each rank's bytes in `beside`. Also fills in the number

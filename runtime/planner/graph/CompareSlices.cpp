@@ -42,10 +42,11 @@ std::vector<PlanChoice> choicesOf(const PlanOptions &options,
   return choices;
 }
 
-/// Returns the candidates that may fit, the shortest first.
+/// Returns the candidates that may fit, the shortest first. `cuts` gets those that are cut
+/// without modes.
 StatusOr<std::vector<SlicedCandidate>>
 candidatesOf(const PlanWriter &writer, const PlanCut &whole,
-             const PlanOptions &options) {
+             const PlanOptions &options, std::vector<plan::Plan> &cuts) {
   DYNA_ASSIGN_OR_RETURN(auto faster,
                         fasterSlices(writer.graph(), writer.costs(),
                                      whole.plan.microBatches, options,
@@ -56,6 +57,8 @@ candidatesOf(const PlanWriter &writer, const PlanCut &whole,
     plan::Plan cut = writer.empty();
     cut.targetTokens = whole.plan.targetTokens;
     cut.microBatches = std::move(sliced.microBatches);
+    if (sliced.modes.empty())
+      cuts.push_back(cut);
     for (PlanChoice &choice : choicesOf(options, sliced, layers)) {
       auto first = writer.writeFirst(cut, choice);
       if (first.status().code() == StatusCode::ResourceExhausted)
@@ -107,11 +110,62 @@ double boundOf(const PlanWriter &writer, const plan::Plan &plan,
   return bound;
 }
 
+/// Completes a plan with all schedules that it may fall back to, and simulates it. Returns
+/// ResourceExhausted if none fits.
+StatusOr<TriedPlan> completeAnyhow(const PlanWriter &writer,
+                                   const plan::Plan &cut,
+                                   const PlanOptions &options) {
+  TriedPlan tried;
+  DYNA_ASSIGN_OR_RETURN(tried.plan,
+                        completePlan(writer, cut, options, /*trains=*/true));
+  DYNA_ASSIGN_OR_RETURN(PlanTimes times,
+                        timePlan(writer.graph(), tried.plan, writer.costs()));
+  tried.seconds = times.makespan;
+  return std::move(tried);
+}
+
+/// Returns the shortest plan if no slices fit the schedule. If whole micro-batches do not
+/// either, slices may still be faster under the schedule that both fall back to.
+StatusOr<PlanCut> fallBack(const PlanWriter &writer, PlanCut whole,
+                           const std::vector<plan::Plan> &cuts,
+                           const PlanOptions &options) {
+  if (cuts.empty())
+    return whole;
+  TriedPlan best;
+  if (!whole.isComplete) {
+    auto complete = completePlan(writer, whole.plan, options, /*trains=*/true);
+    if (complete.isOk())
+      whole = {*std::move(complete), /*isComplete=*/true};
+    else if (complete.status().code() != StatusCode::ResourceExhausted)
+      return complete.status();
+  }
+  if (whole.isComplete) {
+    if (whole.plan.fallback.empty())
+      return whole;
+    DYNA_ASSIGN_OR_RETURN(PlanTimes times,
+                          timePlan(writer.graph(), whole.plan, writer.costs()));
+    best = {whole.plan, times.makespan};
+  }
+  for (const plan::Plan &cut : cuts) {
+    auto tried = completeAnyhow(writer, cut, options);
+    if (tried.isOk() && tried->seconds < best.seconds)
+      best = *std::move(tried);
+    else if (!tried.isOk() &&
+             tried.status().code() != StatusCode::ResourceExhausted)
+      return tried.status();
+  }
+  if (best.seconds == PlanWriter::never)
+    return whole;
+  return PlanCut{std::move(best.plan), /*isComplete=*/true};
+}
+
 } // namespace
 
 StatusOr<PlanCut> compareSlices(const PlanWriter &writer, PlanCut whole,
                                 const PlanOptions &options) {
-  DYNA_ASSIGN_OR_RETURN(auto candidates, candidatesOf(writer, whole, options));
+  std::vector<plan::Plan> cuts;
+  DYNA_ASSIGN_OR_RETURN(auto candidates,
+                        candidatesOf(writer, whole, options, cuts));
   std::optional<TriedPlan> best;
   for (SlicedCandidate &one : candidates) {
     if (best && one.first.seconds >= best->seconds)
@@ -125,7 +179,7 @@ StatusOr<PlanCut> compareSlices(const PlanWriter &writer, PlanCut whole,
       best = *std::move(tried);
   }
   if (!best)
-    return whole;
+    return fallBack(writer, std::move(whole), cuts, options);
   if (best->seconds > boundOf(writer, whole.plan, options)) {
     if (!whole.isComplete) {
       auto complete =

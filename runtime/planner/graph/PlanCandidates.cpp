@@ -9,6 +9,7 @@
 #include "runtime/plan/program/Bundles.h"
 #include "runtime/plan/program/SegmentLoad.h"
 #include "runtime/planner/divide/ChooseSlices.h"
+#include "runtime/planner/divide/CutClock.h"
 #include "runtime/planner/divide/CutMiniBatch.h"
 #include "runtime/planner/divide/FindSlices.h"
 #include "runtime/planner/estimate/StageCosts.h"
@@ -191,11 +192,11 @@ StatusOr<double> estimatePipeline(const PlanWriter &writer,
   }
   PipelineProblem problem =
       estimateStages(graph, writer.costs(), plan, own, choice);
+  if (!choice.dynamicLimits.empty())
+    return timeWithin(std::move(problem), graph, plan, own, replica, choice,
+                      beside)
+        .second;
   problem.inFlight = choice.inFlight;
-  if (!choice.dynamicLimits.empty()) {
-    holdBlocks(problem, graph, plan, own, choice);
-    limitStages(problem, graph, replica, choice, beside);
-  }
   const double seconds = makespanWithin(problem, choice.schedule);
   // If the schedule does not fit, use an order that respects memory.
   return seconds < PlanWriter::never

@@ -40,7 +40,31 @@ static double dispatchTime(const PipelineProblem &problem) {
   return std::min(best, simulator.evaluate({bySize, bySize}, best));
 }
 
-double makespanWithin(const PipelineProblem &problem, Schedule schedule) {
+/// Returns true if the orders fit the limits. `beside`: what each backward needs beside
+/// the kept bytes. Weight gradients must not be items of their own.
+static bool fitLimits(const StageOrders &orders, const PipelineProblem &problem,
+                      const PipelineProblem::Bytes &beside) {
+  for (size_t stage = 0; stage < problem.limits.size(); ++stage) {
+    const int s = static_cast<int>(stage);
+    int64_t bytes = 0, peak = 0;
+    for (const PipelineItem &item : orders[s]) {
+      const int m = item.microBatch;
+      if (item.isForward())
+        bytes += problem.keptBytes(s, m);
+      else
+        peak = std::max(peak, bytes + beside[s][m]);
+      if (item.isBackward())
+        bytes += problem.lateBytes(s, m) - problem.keptBytes(s, m);
+      peak = std::max(peak, bytes);
+    }
+    if (peak > problem.limits[s])
+      return false;
+  }
+  return true;
+}
+
+double makespanWithin(const PipelineProblem &problem, Schedule schedule,
+                      const PipelineProblem::Bytes *beside) {
   if (problem.microBatches() == 0)
     return 0;
   if (!checkMemory(problem).isOk())
@@ -51,6 +75,8 @@ double makespanWithin(const PipelineProblem &problem, Schedule schedule) {
   StatusOr<StageOrders> orders = rule.order(problem);
   if (!orders.isOk() || !timeItems(*orders, problem, {}).isOk())
     return never;
+  if (beside)
+    return fitLimits(*orders, problem, *beside) ? makespanOf(*orders) : never;
   std::vector<int64_t> peaks = peakBytesOf(*orders, problem);
   for (size_t s = 0; s < problem.limits.size(); ++s)
     if (peaks[s] > problem.limits[s])

@@ -12,7 +12,9 @@ namespace dyna {
 /// Returns the makespan under the schedule within the limits of the problem, and infinity
 /// if it does not fit. It is exact for schedules that do not go by memory. For others it is
 /// that of two simple orders, which a search only makes shorter. O(stages * micro-batches).
-double makespanWithin(const PipelineProblem &problem, Schedule schedule);
+/// Schedules that do not go by memory may have `beside` of `holdBlocks` (StageMemory.h).
+double makespanWithin(const PipelineProblem &problem, Schedule schedule,
+                      const PipelineProblem::Bytes *beside = nullptr);
 
 } // namespace dyna
 

@@ -7,9 +7,11 @@
 #include "runtime/plan/program/SegmentLoad.h"
 #include "runtime/planner/cut/SliceMicroBatches.h"
 #include "runtime/planner/divide/CutMiniBatch.h"
+#include "runtime/planner/estimate/StageCosts.h"
 #include "runtime/planner/estimate/StageTables.h"
 #include "runtime/planner/graph/PlanWriter.h"
 #include "runtime/planner/graph/Planner.h"
+#include "runtime/planner/order/MakespanWithin.h"
 #include "test/runtime/executor/TinyModel.h"
 #include "test/runtime/plan/TinyPlans.h"
 #include "test/runtime/planner/Draw.h"
@@ -291,6 +293,53 @@ TEST(HoldBlocksTest, DrawnBundlesHoldWhatTheirBlocksHave) {
     sum += static_cast<double>(held[0]) / static_cast<double>(most);
   }
   EXPECT_LE(sum / cases, 1.06);
+}
+
+/// Fixed orders reserve nothing. They fit what the first stage needs at one time and a little
+/// more, and never less. Sums of gradients that all bundles reserved would not fit.
+TEST(HoldBlocksTest, FixedOrdersFitWhatTheirBlocksHave) {
+  int aboveReserved = 0;
+  for (uint64_t seed = 0; seed < 80; ++seed) {
+    Draw draw(seed);
+    const char *strategies[] = {"dp=1", "pp=2,layers=3+2", "pp=3,layers=2+2+1"};
+    const ExecutableGraph graph = graphOf(strategies[seed % 3]);
+    const CostModel costs(graph.model());
+    PlanChoice choice =
+        optionsOf(4096, std::vector<int64_t>(graph.ranks(), INT64_C(1) << 40));
+    choice.schedule =
+        seed % 2 == 0 ? Schedule::GPipe : Schedule::OneForwardOneBackward;
+    choice.recompute = {static_cast<plan::Recompute>(pick(draw, 0, 2))};
+    choice.slices.count = pick(draw, 2, 5);
+    std::vector<plan::MicroBatch> whole(pick(draw, 2, 6));
+    choice.inFlight = static_cast<int>(whole.size());
+    for (size_t m = 0; m < whole.size(); ++m)
+      whole[m].segments.push_back(
+          {static_cast<int64_t>(m), 0, pick(draw, 64, 900)});
+    PlanWriter writer(graph, costs);
+    plan::Plan plan = writer.empty();
+    plan.microBatches = sliceMicroBatches(whole, choice.slices);
+    const std::vector<int64_t> none(graph.ranks(), 0);
+    ASSERT_TRUE(writer.writeEstimated(plan, choice, true, none).isOk());
+    const ProgramBlocks blocks(graph.replicaView(0), plan, plan.ranks[0]);
+    const int64_t most = mostOfLayers(blocks, graph.replicaView(0));
+    std::vector<int> own(plan.microBatches.size());
+    std::iota(own.begin(), own.end(), 0);
+    PipelineProblem problem = estimateStages(graph, costs, plan, own, choice);
+    problem.inFlight = choice.inFlight;
+    PipelineProblem reserved = problem;
+    PipelineProblem::Bytes beside;
+    holdBlocks(problem, graph, plan, own, choice, &beside);
+    holdBlocks(reserved, graph, plan, own, choice);
+    problem.limits.assign(graph.stages(), INT64_C(1) << 40);
+    problem.limits[0] = most - 1;
+    EXPECT_EQ(makespanWithin(problem, choice.schedule, &beside), never);
+    problem.limits[0] = most + most / 20;
+    EXPECT_LT(makespanWithin(problem, choice.schedule, &beside), never)
+        << "case " << seed;
+    reserved.limits = problem.limits;
+    aboveReserved += makespanWithin(reserved, choice.schedule) == never;
+  }
+  EXPECT_GT(aboveReserved, 8); // which would fit
 }
 
 // The ranks of a stage run one order, which has to fit all of them.

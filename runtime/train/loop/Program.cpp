@@ -115,13 +115,40 @@ std::string resumeDirectory(const std::string &resume,
   return step.parent_path().string();
 }
 
+/// Adds a warning for each reason why the run will not have the numbers of the saved one.
+void warnOfChanges(const TrainOptions &saved, const TrainOptions &options,
+                   const Model &model, ResumedRun &run) {
+  auto warn = [&](const std::string &text) { run.warnings.push_back(text); };
+  for (const std::string &note : loadingNotes(run.checkpoint, model))
+    warn(note);
+  for (const std::string &flag : changedFlags(saved, options))
+    warn(flag + " is not what the saved run had: this continues it "
+                "with other numbers");
+  if (std::string other =
+          run.state.lossWeights.differences(SavedWeights::of(model));
+      !other.empty())
+    warn("losses have other weights than in the saved run: " + other +
+         "; training goes on with those of this program");
+  if (saved.steps != options.steps && options.scheduleSteps == 0 &&
+      options.schedule != "constant")
+    warn(formatText("the learning rate now falls over %d steps instead of "
+                    "%d; --schedule-steps fixes that from the start",
+                    options.steps, saved.steps));
+  if (std::string metrics = storedValue(run.state.arguments, "metrics");
+      !metrics.empty() && options.metrics.empty())
+    warn("the saved run wrote metrics to " + quoteJson(metrics) +
+         ", this one writes none: give --metrics FILE to go on with them");
+  if (run.state.modelHash != modelHashText(model))
+    warn("the checkpoint was written by another compilation: of this model, "
+         "as far as names and shapes tell, so that numbers may differ");
+}
+
 /// Merges the saved run's flags with those of the command line, which have
 /// priority.
 Status mergeResumed(const std::vector<std::string> &arguments,
                     const Model &model, ResumedRun &run,
                     TrainOptions &options) {
   const RunState &state = run.state;
-  auto warn = [&](const std::string &text) { run.warnings.push_back(text); };
   TrainOptions saved;
   DYNA_RETURN_IF_ERROR(parseStoredArguments(state.arguments, saved));
   TrainOptions merged = saved;
@@ -157,23 +184,7 @@ Status mergeResumed(const std::vector<std::string> &arguments,
         " is of another model than this program: " + other +
         "; resume it with the program that saved it, or start from its "
         "parameters with --load");
-  for (const std::string &note : loadingNotes(run.checkpoint, model))
-    warn(note);
-  for (const std::string &flag : changedFlags(saved, options))
-    warn(flag + " is not what the saved run had: this continues it "
-                "with other numbers");
-  if (saved.steps != options.steps && options.scheduleSteps == 0 &&
-      options.schedule != "constant")
-    warn(formatText("the learning rate now falls over %d steps instead of "
-                    "%d; --schedule-steps fixes that from the start",
-                    options.steps, saved.steps));
-  if (std::string metrics = storedValue(state.arguments, "metrics");
-      !metrics.empty() && options.metrics.empty())
-    warn("the saved run wrote metrics to " + quoteJson(metrics) +
-         ", this one writes none: give --metrics FILE to go on with them");
-  if (state.modelHash != modelHashText(model))
-    warn("the checkpoint was written by another compilation: of this model, "
-         "as far as names and shapes tell, so that numbers may differ");
+  warnOfChanges(saved, options, model, run);
   return Status::ok();
 }
 

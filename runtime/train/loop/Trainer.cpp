@@ -455,6 +455,7 @@ Status Trainer::save(int64_t step, Status &failure) {
   state.version = session_.version;
   state.pruned = pruning_.pruned();
   state.frozen = {freezing_.saved(), freezing_.savedNorms(step)};
+  state.lossWeights = SavedWeights::of(*session_.compiled);
   state.arguments = runArguments(options_);
   failure =
       saveRun(store_ ? &*store_ : nullptr, *session_.ranks, state,

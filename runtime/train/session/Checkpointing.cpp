@@ -253,6 +253,7 @@ std::string RunState::toJson() const {
                             .add("weights", pruned.weights)
                             .add("survivors", pruned.survivors));
   frozen.addTo(state);
+  lossWeights.addTo(state);
   return state.add("arguments", JsonText::raw(given.text("\n  "))).text("\n ") +
          "\n";
 }
@@ -335,6 +336,8 @@ StatusOr<RunState> RunState::fromJson(const std::string &text) {
     state.costs = costs->text;
   if (!state.frozen.readFrom(*value))
     return missing("frozen");
+  if (!state.lossWeights.readFrom(*value))
+    return missing("loss_weights");
   const JsonValue *arguments = value->find("arguments");
   if (!arguments || !arguments->isArray())
     return missing("arguments");

@@ -16,6 +16,8 @@
 // "frozen" names the layers that --freeze has frozen, as --freeze does. "layer_norms" has the
 // norms of the last gradients, if an event before the next step needs them.
 //
+// "loss_weights" has the weights of the losses of a model with exits (SavedWeights.h).
+//
 // Masters are the model's tensors, stored as its manifest says;
 // optimizer state is stored under "<parameter>.m" and "<parameter>.v". The mask of a
 // parameter that is pruned is "<parameter>.mask", beside them: a byte for each weight.
@@ -32,6 +34,7 @@
 #include "runtime/train/flags/CommandLine.h"
 #include "runtime/train/flags/FreezeList.h"
 #include "runtime/train/flags/PruneFlag.h"
+#include "runtime/train/session/SavedWeights.h"
 
 namespace dyna {
 
@@ -46,6 +49,7 @@ struct RunState {
   int64_t version = 0; ///< times that the graphs were replaced
   PrunedSoFar pruned;
   FrozenSoFar frozen;
+  SavedWeights lossWeights; ///< of a model with exits
   std::vector<std::string> arguments;
 
   std::string toJson() const;

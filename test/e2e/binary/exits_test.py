@@ -4,6 +4,7 @@
 
 import functools
 import json
+import shutil
 
 import common
 import shared_binaries
@@ -25,16 +26,17 @@ FLAGS = [["--split-backward"], ["--slices=uniform:2"]]
 
 
 @functools.lru_cache(maxsize=None)
-def program(family):
+def program(family, exits=None, degrees=DEGREES):
     folder = common.WORK / "exits"
     folder.mkdir(parents=True, exist_ok=True)
-    stem = folder / family
+    stem = folder / (f"{family}-other" if exits else family)
     config = stem.with_suffix(".json")
     config.write_text(json.dumps(strategies.FAMILIES[family]))
     module = stem.with_suffix(".mlir")
-    common.succeed([common.DYNA_TRANSLATE, "--from-config", config, f"--exits={EXITS[family]}", "-o", module])
+    common.succeed([common.DYNA_TRANSLATE, "--from-config", config, f"--exits={exits or EXITS[family]}", "-o", module])
     return shared_binaries.compile_binary(common.DYNAC, module, stem.with_suffix(".bin"),
-                                          ["--compute-type=f64", "--isa=avx2", f"--strategies={strategies.degree_list(DEGREES)}"])
+                                          ["--compute-type=f64", "--isa=avx2",
+                                           *([f"--strategies={strategies.degree_list(degrees)}"] if degrees else [])])
 
 
 def one_rank(family):
@@ -104,6 +106,37 @@ class ExitsTest(strategies.StrategiesTest):
                                        for folder in (stem, self.runs / f"{family}-one")))
             for kind, (difference, where) in reference.compare(stem).items():
                 self.assertLessEqual(difference, strategies.TOLERANCE, f"{kind} of {where}")
+
+    def resumed(self, binary, stem, *flags):
+        return common.run([binary, "--resume", stem, f"--metrics={stem}.jsonl", "--no-progress", "--steps=4", "--threads=1", *flags])
+
+    def test_a_resumed_run_says_that_its_weights_are_others(self):
+        """Optimizer state stays, so weights can be changed while a model trains."""
+        family, stem = "gpt2", self.runs / "other"
+        strategies.train(program(family), self.corpus, one_rank(family), stem, steps=3)
+        state = stem / "step-3" / "state.json"
+        self.assertEqual(json.loads(state.read_text())["loss_weights"], WEIGHTS[family])
+        saved = state.read_text()
+        other = program(family, "h.1:0.3; h.4:1.25:own", degrees=())
+        done = self.resumed(other, stem)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("warning: losses have other weights than in the saved run: h.4.exit is 0.5 there and 1.25 here", done.stderr)
+        line = common.lines_of(f"{stem}.jsonl")[3]
+        weights = {"h.1.exit": 0.3, "h.4.exit": 1.25, "head": 1}
+        self.assertAlmostEqual(line["loss"], sum(weights[name] * loss for name, loss in line["losses"].items()), delta=1e-12)
+        # The same weights are not mentioned, nor are those of a checkpoint that has none.
+        shutil.rmtree(stem / "step-4")
+        self.assertNotIn("other weights", self.resumed(program(family), stem).stderr)
+        shutil.rmtree(stem / "step-4")
+        known = json.loads(saved)
+        del known["loss_weights"]
+        state.write_text(json.dumps(known))
+        self.assertNotIn("other weights", self.resumed(other, stem).stderr)
+        shutil.rmtree(stem / "step-4")
+        state.write_text(json.dumps({**known, "loss_weights": {"h.1.exit": "much"}}))
+        refused = self.resumed(other, stem)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn('state.json has no valid "loss_weights": this checkpoint cannot be resumed, use --load', refused.stderr)
 
     def test_a_checkpoint_without_exits_begins_them(self):
         family = "llama"

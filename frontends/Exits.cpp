@@ -78,5 +78,3 @@ LogicalResult mlir::dyna::checkExits(Location location,
   }
   return success();
 }
-
-bool mlir::dyna::isExitName(StringRef name) { return name.contains(".exit."); }

@@ -49,9 +49,6 @@ std::optional<ExitOptions> parseExits(StringRef text, std::string &error);
 LogicalResult checkExits(Location location, const ExitOptions &options,
                          ArrayRef<std::string> blocks);
 
-/// Returns true if a parameter of this name belongs to an exit.
-bool isExitName(StringRef name);
-
 } // namespace mlir::dyna
 
 #endif // DYNA_FRONTENDS_EXITS_H

@@ -264,8 +264,7 @@ LogicalResult Difference::checkParameters() {
     if (entry == family.parameters.end()) {
       // Without the ops of adapters, no live op reads their parameters. The loss
       // of the last layer does not depend on exits.
-      if (isAdapterName(parameter.getSymName()) ||
-          isExitName(parameter.getSymName()))
+      if (parameter.getAdded())
         continue;
       InFlightDiagnostic diagnostic = refuse();
       diagnostic << "\"" << call.getLayerName() << "\" takes @"

@@ -39,7 +39,7 @@ Value LayerBuilder::parameter(const Twine &name, ArrayRef<int64_t> shape,
   unsigned index = kind_.parameters.size();
   ParameterSpec &spec =
       kind_.parameters.emplace_back(ParameterSpec{name.str(), type, initial});
-  spec.initial.frozen = lora_.options.isAsked() && !isAdapterName(spec.name);
+  spec.initial.frozen = lora_.options.isAsked() && !initial.added;
   return kind_.op.getBody().front().insertArgument(index, type,
                                                    named(getLoc(), name));
 }
@@ -65,9 +65,9 @@ Value LayerBuilder::adapter(Value x, const Twine &name, int64_t out) {
   const auto rank = static_cast<double>(lora_.options.rank);
   Value down =
       parameter(name + ".lora_A.weight", {lora_.options.rank, widthOf(x)},
-                Initial::matrix(1 / rank));
+                Initial::adapter(1 / rank));
   Value up = parameter(name + ".lora_B.weight", {out, lora_.options.rank},
-                       Initial::matrix(0));
+                       Initial::adapter(0));
   Value small = LinearOp::create(*this, x, down, Value());
   Value added = LinearOp::create(*this, small, up, Value());
   return ScaleOp::create(*this, added, APFloat(lora_.options.alpha / rank));
@@ -169,8 +169,10 @@ LayerTemplate ModelBuilder::endHead(LayerBuilder &layer, const HeadForm &form,
                                     Value loss) {
   // Adapters freeze the model that they are added to, which has no exits.
   if (form.isExit)
-    for (ParameterSpec &spec : layer.kind_.parameters)
+    for (ParameterSpec &spec : layer.kind_.parameters) {
       spec.initial.frozen &= spec.isShared;
+      spec.initial.added = !spec.isShared;
+    }
   return form.isExit ? endLayer(layer, {layer.input(0), loss})
                      : endLayer(layer, loss);
 }
@@ -208,7 +210,8 @@ void ModelBuilder::declare(StringRef name, const ParameterSpec &spec) {
   auto op = ParameterOp::create(
       builder_, name, spec.type, APFloat(spec.initial.constant),
       APFloat(spec.initial.normal), spec.initial.decay, spec.initial.frozen,
-      format_ ? storedAs(context(), *format_, name, isTied_) : StoredAttr());
+      format_ ? storedAs(context(), *format_, name, isTied_) : StoredAttr(),
+      spec.initial.added);
   symbols_.insert(op);
 }
 

@@ -34,18 +34,33 @@
 
 namespace mlir::dyna {
 
-/// The initial value of a parameter, whether weight decay applies, and whether it
-/// keeps its value.
+/// The initial value of a parameter, and its properties.
 struct Initial {
   double constant = 0;
   double normal = 0;
-  bool decay = false;
-  bool frozen = false;
+  bool decay = false;  ///< weight decay applies
+  bool frozen = false; ///< keeps its value
+  bool added = false;  ///< of an adapter or an exit
 
   static Initial zeros() { return {}; }
-  static Initial ones() { return {1, 0, false, false}; }
+  static Initial ones() {
+    Initial initial;
+    initial.constant = 1;
+    return initial;
+  }
   /// Returns the initial values of a matrix, to which weight decay applies.
-  static Initial matrix(double normal) { return {0, normal, true, false}; }
+  static Initial matrix(double normal) {
+    Initial initial;
+    initial.normal = normal;
+    initial.decay = true;
+    return initial;
+  }
+  /// Returns the initial values of a matrix of an adapter.
+  static Initial adapter(double normal) {
+    Initial initial = matrix(normal);
+    initial.added = true;
+    return initial;
+  }
 };
 
 /// A parameter of a layer kind; its name lacks the prefix of the layer.

@@ -22,6 +22,10 @@ def Dyna_ParameterOp : Dyna_Op<"parameter", [Symbol]> {
 
     `stored` says where checkpoints have it. Without `stored` it is a tensor of its own name.
 
+    An `added` parameter is no part of the model that the fact `family` names: it belongs to an
+    adapter or to an exit. Checkpoints of that model lack it, and a run that loads one begins it
+    with its initial value.
+
     Constraints:
     - (PARAM1) the type is a static tensor of f64, f32 or bf16 with at least one element. It fits in
       memory that 64 bits can address.
@@ -37,16 +41,18 @@ def Dyna_ParameterOp : Dyna_Op<"parameter", [Symbol]> {
     dyna.parameter @wpe : tensor<1024x96xf32> normal 0.02 frozen
     dyna.parameter @h.0.attn.k.weight : tensor<96x96xf32> normal 0.02 decay
         stored<name = "h.0.attn.c_attn.weight", part = 1, parts = 3, transposed = true>
+    dyna.parameter @h.0.exit.ln_f.weight : tensor<96xf32> constant 1.0 added
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type,
                        DefaultValuedAttr<F64Attr, "0.0">:$constant,
                        DefaultValuedAttr<F64Attr, "0.0">:$normal,
                        UnitAttr:$decay, UnitAttr:$frozen,
-                       Dyna_OptionalAttr<Dyna_StoredAttr>:$stored,
+                       Dyna_OptionalAttr<Dyna_StoredAttr>:$stored, UnitAttr:$added,
                        Dyna_OptionalAttr<StrAttr>:$sym_visibility);
   let assemblyFormat = "$sym_name `:` $type (`constant` $constant^)? (`normal` $normal^)? "
-                       "(`decay` $decay^)? (`frozen` $frozen^)? (`stored` `` $stored^)? attr-dict";
+                       "(`decay` $decay^)? (`frozen` $frozen^)? (`stored` `` $stored^)? "
+                       "(`added` $added^)? attr-dict";
   let hasVerifier = 1;
 }
 

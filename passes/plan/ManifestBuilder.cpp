@@ -190,6 +190,7 @@ void ManifestBuilder::addParameters() {
     out->set_normal_std(parameter.getNormal().convertToDouble());
     out->set_decay(parameter.getDecay());
     out->set_frozen(parameter.getFrozen());
+    out->set_added(parameter.getAdded());
     if (std::optional<StoredAttr> stored = parameter.getStored())
       setStored(out->mutable_stored(), *stored);
   }

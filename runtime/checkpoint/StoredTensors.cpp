@@ -350,12 +350,6 @@ Status checkUnused(const StoredNames &names, const SafetensorsFile &file,
 
 } // namespace
 
-bool dyna::isAddedPart(std::string_view parameter) {
-  return endsWith(parameter, ".lora_A.weight") ||
-         endsWith(parameter, ".lora_B.weight") ||
-         parameter.find(".exit.") != std::string_view::npos;
-}
-
 StoredNames dyna::storedNames(const plan::Manifest &manifest) {
   StoredNames names;
   names.prefix = manifest.facts().stored_prefix();

@@ -41,11 +41,6 @@ struct StoredNames {
 /// Returns what the manifest says of names, for its parameters in order.
 StoredNames storedNames(const plan::Manifest &manifest);
 
-/// Returns true for a parameter of a low-rank adapter, `*.lora_A.weight` or
-/// `*.lora_B.weight`, or of an exit, `*.exit.*`. Checkpoints of the model without
-/// adapters and exits have none.
-bool isAddedPart(std::string_view parameter);
-
 /// A tensor of a file, and the parameters that it is made of.
 struct StoredTensor {
   TensorView view;             ///< its data is null

@@ -16,11 +16,6 @@
 
 namespace mlir::dyna {
 
-/// Returns true if a parameter of this name belongs to an adapter.
-inline bool isAdapterName(StringRef name) {
-  return name.ends_with(".lora_A.weight") || name.ends_with(".lora_B.weight");
-}
-
 /// A linear with its adapter.
 struct AdaptedLinear {
   LinearOp base, down, up;

@@ -31,8 +31,10 @@ uint64_t manifestHash(const plan::Manifest &manifest) {
     hashed.mutable_facts()->clear_config_defaults();
     hashed.mutable_facts()->clear_loss_weights();
   }
-  for (plan::Parameter &parameter : *hashed.mutable_parameters())
+  for (plan::Parameter &parameter : *hashed.mutable_parameters()) {
     parameter.clear_stored();
+    parameter.clear_added();
+  }
   uint64_t hash = UINT64_C(0xCBF29CE484222325);
   for (unsigned char byte : hashed.SerializeAsString())
     hash = (hash ^ byte) * UINT64_C(0x100000001B3);

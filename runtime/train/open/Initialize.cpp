@@ -5,7 +5,6 @@
 #include "runtime/train/open/Initialize.h"
 
 #include "runtime/abi/Random.h"
-#include "runtime/checkpoint/StoredTensors.h"
 #include "runtime/plan/program/PlanFile.h"
 #include "runtime/planner/graph/Planner.h"
 #include "runtime/train/session/MasterRows.h"
@@ -61,7 +60,7 @@ Status initializeParameters(RankTeam &ranks, uint64_t seed, Team &team) {
 
 Status initializeAddedParts(RankTeam &ranks, uint64_t seed, Team &team) {
   for (int p = 0; p < ranks.model().parameters(); ++p)
-    if (isAddedPart(ranks.model().parameter(p).name()))
+    if (ranks.model().parameter(p).added())
       DYNA_RETURN_IF_ERROR(initialize(ranks, p, seed, team));
   return Status::ok();
 }

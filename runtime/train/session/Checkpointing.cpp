@@ -44,8 +44,7 @@ std::vector<ParameterSlot> parameterSlots(const Model &model) {
   std::vector<ParameterSlot> slots;
   for (int p = 0; p < model.parameters(); ++p)
     slots.push_back({model.parameter(p).name(), shapeOf(model.parameter(p)),
-                     masterDType(model), nullptr,
-                     isAddedPart(model.parameter(p).name())});
+                     masterDType(model), nullptr, model.parameter(p).added()});
   return slots;
 }
 

@@ -152,7 +152,7 @@ exec.graph @g "dp=1,tp=1,pp=1" on <dp=1, pp=1, tp=1> {
 // -----
 
 // Nothing is near: not a name from elsewhere, but those that can be written.
-// expected-error @+1 {{'dyna.parameter' op does not know the attribute 'learning_rate'; it knows 'constant', 'decay', 'frozen', 'normal', 'stored', 'sym_visibility', 'type'}}
+// expected-error @+1 {{'dyna.parameter' op does not know the attribute 'learning_rate'; it knows 'added', 'constant', 'decay', 'frozen', 'normal', 'stored', 'sym_visibility', 'type'}}
 dyna.parameter @w : tensor<8xf32> {learning_rate = 1.0 : f64}
 
 // -----

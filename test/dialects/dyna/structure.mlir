@@ -8,6 +8,8 @@ dyna.parameter @wte : tensor<257x8xf32> normal 0.02 decay
 dyna.parameter @g : tensor<8xf32> constant 1.0
 // CHECK-NEXT:  dyna.parameter @kept : tensor<8xf32> constant 1.000000e+00 frozen{{$}}
 dyna.parameter @kept : tensor<8xf32> constant 1.0 frozen
+// CHECK-NEXT:  dyna.parameter @more : tensor<8xf32> added{{$}}
+dyna.parameter @more : tensor<8xf32> added
 
 // Where checkpoints have a parameter; what is the default is not printed.
 

@@ -184,6 +184,8 @@ const Change notCovered[] = {
      [](auto &m) {
        m.mutable_parameters(1)->mutable_stored()->set_name("other");
      }},
+    {"parameters.added",
+     [](auto &m) { m.mutable_parameters(1)->set_added(true); }},
 };
 
 TEST(ManifestHashTest, CoversEveryFieldThatPlansDependOn) {

@@ -177,6 +177,13 @@ class Adapters:
         write_tensors(folder / "adapter_model.safetensors", tensors)
         (folder / "adapter_config.json").write_text(json.dumps(config, indent=2) + "\n")
 
+    def tell_what_is_left_out(self, folder):
+        """Exits train beside adapters, and PEFT has no place for them."""
+        exits = [name for name in sorted(self.base) if ".exit." in name]
+        if exits:
+            print(f"lora-checkpoint: note: {folder} has no exits, which were trained, too: {len(exits)} "
+                  f"tensor{'s' if len(exits) > 1 else ''}, the first is {exits[0]}; --merge keeps them", file=sys.stderr)
+
     def merged(self, module):
         weight = self.base[f"{module}.weight"]
         down, up = self.joined(module)
@@ -225,6 +232,7 @@ def main():
                 raise Mistake(f"cannot make the folder {folder}: {error.strerror}") from error
         if options.peft:
             adapters.write_peft(options.peft, options.base)
+            adapters.tell_what_is_left_out(options.peft)
         if options.merge:
             adapters.write_merged(options.merge)
     except Mistake as mistake:

@@ -285,20 +285,27 @@ Status checkStored(const StoredNames &names, const SafetensorsFile &file,
   return Status::ok();
 }
 
-/// Drops the groups of slots that may be missing, if the file has none of them.
-void dropMissing(const std::vector<ParameterSlot> &slots,
-                 std::vector<Group> &groups,
-                 std::vector<const TensorView *> &stored) {
-  auto mayBeMissing = [&](const Group &group) {
-    return slots[group.members.front()].mayBeMissing;
+/// Drops the groups of added parts that the file has nothing of. Returns these parts if the
+/// file has others.
+std::vector<std::string> dropMissing(const std::vector<ParameterSlot> &slots,
+                                     std::vector<Group> &groups,
+                                     std::vector<const TensorView *> &stored) {
+  auto partOf = [&](const Group &group) -> const std::string & {
+    return slots[group.members.front()].addedPart;
   };
+  std::set<std::string> found;
   for (size_t i = 0; i < groups.size(); ++i)
-    if (mayBeMissing(groups[i]) && stored[i])
-      return;
+    if (stored[i])
+      found.insert(partOf(groups[i]));
+  std::vector<std::string> missing;
   size_t kept = 0;
   for (size_t i = 0; i < groups.size(); ++i) {
-    if (mayBeMissing(groups[i]))
+    const std::string &part = partOf(groups[i]);
+    if (!part.empty() && found.count(part) == 0) {
+      if (std::find(missing.begin(), missing.end(), part) == missing.end())
+        missing.push_back(part);
       continue;
+    }
     if (kept != i) {
       groups[kept] = std::move(groups[i]);
       stored[kept] = stored[i];
@@ -307,6 +314,8 @@ void dropMissing(const std::vector<ParameterSlot> &slots,
   }
   groups.resize(kept);
   stored.resize(kept);
+  found.erase("");
+  return found.empty() ? std::vector<std::string>() : missing;
 }
 
 /// Returns true if a tensor repeats another one, which is used instead. A file of a tied
@@ -443,7 +452,8 @@ Status dyna::importRows(const SafetensorsFile &file, const TensorView &stored,
 Status dyna::importTensors(const StoredNames &names,
                            const SafetensorsFile &file,
                            const std::vector<ParameterSlot> &slots,
-                           const TakeRows &take) {
+                           const TakeRows &take,
+                           std::vector<std::string> *missing) {
   std::vector<Shaped> shaped;
   for (const ParameterSlot &slot : slots)
     shaped.push_back({&slot.name, &slot.shape});
@@ -453,7 +463,9 @@ Status dyna::importTensors(const StoredNames &names,
   std::vector<const TensorView *> stored;
   for (const Group &group : groups)
     stored.push_back(findStored(names, file, wrapper, group.placement.name));
-  dropMissing(slots, groups, stored);
+  std::vector<std::string> dropped = dropMissing(slots, groups, stored);
+  if (missing)
+    *missing = std::move(dropped);
   for (size_t i = 0; i < groups.size(); ++i)
     DYNA_RETURN_IF_ERROR(checkStored(names, file, stored[i], groups[i], slots));
   const Status unused = checkUnused(names, file, wrapper, groups, stored);

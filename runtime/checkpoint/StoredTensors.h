@@ -68,8 +68,9 @@ struct ParameterSlot {
   std::vector<int64_t> shape;
   DType type = DType::F32;
   void *data = nullptr; ///< null if rows are fetched instead
-  /// The slot stays as it is if the file has no tensor of any slot that may be missing.
-  bool mayBeMissing = false;
+  /// Exit, or layer with adapters, that the parameter was added with; empty: none. Slots of one
+  /// such part stay as they are if the file has no tensor of any of them.
+  std::string addedPart;
 };
 
 /// Receives rows [begin, end) of the parameter of a slot, in the slot's type.
@@ -83,10 +84,12 @@ using TakeRows = std::function<Status(size_t slot, int64_t begin, int64_t end,
 Status importTensors(const StoredNames &names, const SafetensorsFile &file,
                      const std::vector<ParameterSlot> &slots);
 /// Does the same, but gives rows to `take`, a few megabytes at a time. Ends at the
-/// first failure of `take`.
+/// first failure of `take`. `missing` gets the added parts that the file lacks, if the file
+/// has others.
 Status importTensors(const StoredNames &names, const SafetensorsFile &file,
                      const std::vector<ParameterSlot> &slots,
-                     const TakeRows &take);
+                     const TakeRows &take,
+                     std::vector<std::string> *missing = nullptr);
 /// Gives all rows of one tensor, which has the slot's shape, to `take`.
 Status importRows(const SafetensorsFile &file, const TensorView &stored,
                   const std::vector<ParameterSlot> &slots, size_t slot,

@@ -24,6 +24,7 @@
 #include "runtime/train/open/OpenSession.h"
 #include "runtime/train/plans/PlanService.h"
 #include "runtime/train/profile/Profile.h"
+#include "runtime/train/session/CompareConfigs.h"
 #include "runtime/train/session/DescribeData.h"
 #include "runtime/train/session/Devices.h"
 #include "runtime/train/session/Signals.h"
@@ -276,10 +277,11 @@ Status evaluateSession(Session &session, const Checkpoint *loaded) {
     DYNA_RETURN_IF_ERROR(initializeAddedParts(
         *session.ranks, static_cast<uint64_t>(options.seed),
         session.device().team()));
-    std::string notFinite;
-    DYNA_RETURN_IF_ERROR(loadModel(*loaded, *session.ranks, notFinite));
-    if (!notFinite.empty() && session.writesFiles())
-      warn(notFiniteWarning(*loaded, notFinite));
+    std::vector<std::string> warnings;
+    DYNA_RETURN_IF_ERROR(loadModel(*loaded, *session.ranks, warnings));
+    if (session.writesFiles())
+      for (const std::string &warning : warnings)
+        warn(warning);
   }
   DYNA_RETURN_IF_ERROR(castParameters(*session.ranks));
   int64_t limit =

@@ -211,10 +211,11 @@ Status Trainer::setParameters() {
 }
 
 Status Trainer::loadParameters(const Checkpoint &checkpoint) {
-  std::string notFinite;
-  DYNA_RETURN_IF_ERROR(loadModel(checkpoint, *session_.ranks, notFinite));
-  if (!notFinite.empty() && session_.writesFiles())
-    progress_.note("warning: " + notFiniteWarning(checkpoint, notFinite));
+  std::vector<std::string> warnings;
+  DYNA_RETURN_IF_ERROR(loadModel(checkpoint, *session_.ranks, warnings));
+  if (session_.writesFiles())
+    for (const std::string &warning : warnings)
+      progress_.note("warning: " + warning);
   return Status::ok();
 }
 

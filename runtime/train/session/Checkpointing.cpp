@@ -10,6 +10,7 @@
 #include "runtime/base/text/Text.h"
 #include "runtime/checkpoint/StoredTensors.h"
 #include "runtime/train/files/SavedConfig.h"
+#include "runtime/train/session/CompareConfigs.h"
 #include "runtime/train/session/MasterRows.h"
 
 #include <algorithm>
@@ -44,7 +45,11 @@ std::vector<ParameterSlot> parameterSlots(const Model &model) {
   std::vector<ParameterSlot> slots;
   for (int p = 0; p < model.parameters(); ++p)
     slots.push_back({model.parameter(p).name(), shapeOf(model.parameter(p)),
-                     masterDType(model), nullptr, model.parameter(p).added()});
+                     masterDType(model), nullptr, ""});
+  for (const plan::Layer &layer : model.manifest().layers())
+    for (int p : layer.parameters())
+      if (model.parameter(p).added())
+        slots[p].addedPart = layer.name();
   return slots;
 }
 
@@ -431,55 +436,6 @@ Status saveRun(CheckpointStore *store, RankTeam &ranks, const RunState &state,
   return saved;
 }
 
-/// Dropout and initial values are none of them: they are chosen anew for every
-/// run that starts from a model.
-static constexpr const char *computingFields[] = {
-    "model_type",
-    "n_head",
-    "n_embd",
-    "n_inner",
-    "activation_function",
-    "layer_norm_epsilon",
-    "scale_attn_weights",
-    "scale_attn_by_inverse_layer_idx",
-    "num_attention_heads",
-    "num_key_value_heads",
-    "head_dim",
-    "hidden_size",
-    "intermediate_size",
-    "hidden_act",
-    "rms_norm_eps",
-    "rope_theta",
-    "rope_scaling",
-    "rope_parameters",
-    "attention_bias",
-    "mlp_bias",
-    "tie_word_embeddings"};
-
-static bool isSame(const JsonValue &a, const JsonValue &b) {
-  return a.kind == JsonValue::Kind::Number && b.kind == a.kind
-             ? a.number == b.number
-             : writeJson(a) == writeJson(b);
-}
-
-std::string otherConfig(const Checkpoint &checkpoint, const Model &model) {
-  StatusOr<JsonValue> there = parseJson(checkpoint.config);
-  StatusOr<JsonValue> here = parseJson(model.manifest().facts().config_json());
-  if (!there.isOk() || !here.isOk())
-    return "";
-  std::string text;
-  for (const char *name : computingFields) {
-    const JsonValue *a = there->find(name), *b = here->find(name);
-    if (!a || !b || a->kind == JsonValue::Kind::Null ||
-        b->kind == JsonValue::Kind::Null || isSame(*a, *b))
-      continue;
-    text += (text.empty() ? "" : ", ") + std::string(name) + " is " +
-            printable(writeJson(*a)) + " there and " +
-            printable(writeJson(*b)) + " here";
-  }
-  return text;
-}
-
 std::vector<std::string> loadingNotes(const Checkpoint &checkpoint,
                                       const Model &model) {
   std::vector<std::string> notes = checkpoint.notes;
@@ -520,9 +476,22 @@ static bool areFinite(DType type, const void *values, int64_t count) {
              : areFinite<uint32_t, 0x7F800000>(values, count);
 }
 
+/// Joins the first names of a list.
+static std::string listed(const std::vector<std::string> &names) {
+  constexpr size_t most = 3;
+  std::string text;
+  for (size_t i = 0; i < std::min(most, names.size()); ++i)
+    text += (i > 0 ? ", " : "") + names[i];
+  return names.size() > most
+             ? text + formatText(" and %d others", names.size() - most)
+             : text;
+}
+
 Status loadModel(const Checkpoint &checkpoint, RankTeam &ranks,
-                 std::string &notFinite) {
+                 std::vector<std::string> &warnings) {
   const Model &model = ranks.model();
+  std::string notFinite;
+  std::vector<std::string> missing;
   TakeRows write = writeTo(ranks, ParameterPart::Master);
   auto look = [&](size_t slot, int64_t begin, int64_t end, const void *rows) {
     int p = static_cast<int>(slot);
@@ -531,15 +500,19 @@ Status loadModel(const Checkpoint &checkpoint, RankTeam &ranks,
       notFinite = model.parameter(p).name();
     return write(slot, begin, end, rows);
   };
-  return importTensors(storedNames(model.manifest()), checkpoint.model,
-                       parameterSlots(model), look);
-}
-
-std::string notFiniteWarning(const Checkpoint &checkpoint,
-                             const std::string &notFinite) {
-  return checkpoint.path + " holds values that are NaN or infinite (in '" +
-         notFinite +
-         "'): losses will not be finite either; use an earlier checkpoint";
+  DYNA_RETURN_IF_ERROR(importTensors(storedNames(model.manifest()),
+                                     checkpoint.model, parameterSlots(model),
+                                     look, &missing));
+  if (!missing.empty())
+    warnings.push_back(checkpoint.path + " has nothing that was added with " +
+                       listed(missing) + ", which begins anew");
+  if (!notFinite.empty())
+    warnings.push_back(checkpoint.path +
+                       " holds values that are NaN or infinite (in '" +
+                       notFinite +
+                       "'): losses will not be finite either; use an earlier "
+                       "checkpoint");
+  return Status::ok();
 }
 
 Status loadOptimizer(const Checkpoint &checkpoint, RankTeam &ranks) {

@@ -75,12 +75,6 @@ int64_t checkpointBufferBytes(const Model &model);
 Status saveRun(CheckpointStore *store, RankTeam &ranks, const RunState &state,
                int64_t shardBytes, std::optional<int32_t> endToken);
 
-/// Returns the differences between the configurations of the checkpoint and of
-/// this program, such as "n_head is 6 there and 5 here". Compares fields that
-/// change how a model computes, if both have them, because the tensors may fit
-/// both. Empty if there are none or if they are not known.
-std::string otherConfig(const Checkpoint &checkpoint, const Model &model);
-
 /// Returns warnings about the checkpoint for the user. They concern what was
 /// ignored when it was found, another configuration, and parameters that are
 /// rounded to this model's type.
@@ -88,14 +82,11 @@ std::vector<std::string> loadingNotes(const Checkpoint &checkpoint,
                                       const Model &model);
 
 /// Fills the masters from the checkpoint's model. If the checkpoint is of
-/// another model, the error names the first tensor that differs. `notFinite`
-/// becomes the first parameter with a NaN or infinite value, or empty.
+/// another model, the error names the first tensor that differs. Adds warnings
+/// for the user: about a NaN or infinite value, and about exits and adapters
+/// that begin anew although the checkpoint has others.
 Status loadModel(const Checkpoint &checkpoint, RankTeam &ranks,
-                 std::string &notFinite);
-
-/// Returns the warning for the user about values that are not finite.
-std::string notFiniteWarning(const Checkpoint &checkpoint,
-                             const std::string &notFinite);
+                 std::vector<std::string> &warnings);
 
 /// Fills the optimizer state from the checkpoint. Fails if it has none.
 Status loadOptimizer(const Checkpoint &checkpoint, RankTeam &ranks);

@@ -29,7 +29,7 @@ FLAGS = [["--split-backward"], ["--slices=uniform:2"]]
 def program(family, exits=None, degrees=DEGREES):
     folder = common.WORK / "exits"
     folder.mkdir(parents=True, exist_ok=True)
-    stem = folder / (f"{family}-other" if exits else family)
+    stem = folder / ("-".join([family, *(exits or "").replace(";", "").replace(":", "-").split()]))
     config = stem.with_suffix(".json")
     config.write_text(json.dumps(strategies.FAMILIES[family]))
     module = stem.with_suffix(".mlir")
@@ -147,6 +147,24 @@ class ExitsTest(strategies.StrategiesTest):
         # Micro-batches may be others, and so the order of sums.
         self.assertAlmostEqual(plain["loss"], begun["losses"]["head"], delta=1e-12)
         self.assertNotIn("losses", plain)
+
+    def test_an_exit_more_begins_anew(self):
+        family, stem, more = "gpt2", self.runs / "fewer", self.runs / "more"
+        fewer = program(family, "h.4:0.5:own", degrees=())
+        strategies.train(fewer, self.corpus, one_rank(family), stem, "--lr=0", "--min-lr=0", steps=1)
+        load = [f"--load={stem / 'step-1'}", f"--metrics={more}.jsonl", "--lr=0", "--min-lr=0"]
+        done = common.run(strategies.command(program(family), self.corpus, Case(family, 2, 1, 2, 0, 0, "none"), *load, steps=1))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("step-1 has nothing that was added with h.1.exit, which begins anew", done.stderr)
+        there, here = (common.lines_of(f"{path}.jsonl")[0]["losses"] for path in (stem, more))
+        self.assertEqual(list(here), ["h.1.exit", "h.4.exit", "head"])
+        for name in there:
+            self.assertAlmostEqual(there[name], here[name], delta=1e-12)
+        # The other way round there is a tensor too many.
+        strategies.train(program(family), self.corpus, one_rank(family), more, "--lr=0", "--min-lr=0", steps=1)
+        done = common.run(strategies.command(fewer, self.corpus, one_rank(family), f"--load={more / 'step-1'}", steps=1))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("h.1.exit.ln_f.bias of shape [96], which this model does not have", done.stderr)
 
     def counts(self, binary, case, stem):
         path = self.runs / f"{stem}.counts.json"

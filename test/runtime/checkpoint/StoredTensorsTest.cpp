@@ -438,6 +438,47 @@ TEST(StoredTensorsTest, acceptsPrefixBuffersAndRepeatedHead) {
                 "holds tensor lm_head.weight of shape [7, 4]");
 }
 
+// Two exits, of a norm with two tensors each, behind a table that files must have.
+TEST(StoredTensorsTest, leavesOutAddedPartsThatAreWhollyMissing) {
+  Parameters p;
+  for (const char *name : {"table", "a.weight", "a.bias", "b.weight", "b.bias"})
+    p.add(name, {4});
+  const std::vector<std::string> parts = {"", "a", "a", "b", "b"};
+  // Every set of tensors that a file may have.
+  for (int bits = 0; bits < 1 << 5; ++bits) {
+    std::vector<TensorView> views;
+    for (size_t i = 0; i < 5; ++i)
+      if (bits >> i & 1)
+        views.push_back(
+            {p.names[i], DType::F32, p.shapes[i], p.values[i].data()});
+    Saved saved;
+    SafetensorsFile file = save(saved, views);
+    Parameters loaded = p.cleared();
+    std::vector<ParameterSlot> slots = loaded.slots();
+    for (size_t i = 0; i < 5; ++i)
+      slots[i].addedPart = parts[i];
+    std::vector<size_t> taken;
+    std::vector<std::string> missing;
+    const Status status = importTensors(
+        StoredNames(), file, slots,
+        [&](size_t slot, int64_t, int64_t, const void *) {
+          taken.push_back(slot);
+          return Status::ok();
+        },
+        &missing);
+    const int a = bits >> 1 & 3, b = bits >> 3 & 3;
+    const bool fits = (bits & 1) && (a == 0 || a == 3) && (b == 0 || b == 3);
+    EXPECT_EQ(status.isOk(), fits) << bits;
+    if (!fits)
+      continue;
+    EXPECT_EQ(taken.size(), views.size()) << bits;
+    const std::vector<std::string> expected =
+        a == b ? std::vector<std::string>()
+               : std::vector<std::string>{a == 0 ? "a" : "b"};
+    EXPECT_EQ(missing, expected) << bits;
+  }
+}
+
 TEST(StoredTensorsTest, convertsTypes) {
   Saved saved;
   Parameters p = gpt2();

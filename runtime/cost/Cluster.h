@@ -24,6 +24,7 @@
 #include "runtime/cost/Costs.pb.h"
 #include "runtime/plan/Manifest.pb.h"
 
+#include <utility>
 #include <vector>
 
 namespace dyna {
@@ -46,9 +47,14 @@ public:
   /// Returns how many ranks fit; 0: any number.
   int64_t devices() const;
 
+  /// Sets the device of each rank. By default a rank has the device of its number.
+  void placeRanks(std::vector<int> devices) { deviceOf_ = std::move(devices); }
+  int deviceOf(int rank) const {
+    return deviceOf_.empty() ? rank : deviceOf_[rank];
+  }
   int nodeOf(int rank) const {
     int perNode = description_.devices_per_node();
-    return perNode > 0 ? rank / perNode : 0;
+    return perNode > 0 ? deviceOf(rank) / perNode : 0;
   }
   GroupShape shapeOf(const std::vector<int> &ranks) const;
 
@@ -62,6 +68,7 @@ public:
 
 private:
   cost::Cluster description_;
+  std::vector<int> deviceOf_; ///< by rank; empty: each its own
 };
 
 } // namespace dyna

@@ -113,6 +113,10 @@ public:
   /// description gives the rates of estimates.
   std::string describeBasis() const;
   const Cluster &cluster() const { return table_.cluster(); }
+  /// Sets the device of each rank, as Cluster does.
+  void placeRanks(std::vector<int> devices) {
+    table_.placeRanks(std::move(devices));
+  }
 
 private:
   int kinds() const { return model_->manifest().kinds_size(); }

@@ -75,6 +75,10 @@ public:
   /// Removes the links: messages and exchanges take no time, on any number of
   /// devices.
   void dropLinks() { cluster_ = Cluster(); }
+  /// Sets the device of each rank, as Cluster does.
+  void placeRanks(std::vector<int> devices) {
+    cluster_.placeRanks(std::move(devices));
+  }
 
   const std::string &name() const { return name_; }
   /// Returns the contents of the file; empty without a file.

@@ -13,6 +13,7 @@
 #include <cmath>
 #include <limits>
 #include <queue>
+#include <utility>
 
 namespace dyna {
 namespace {
@@ -35,6 +36,7 @@ public:
                    work.parts() > 0)),
         isNoisy_(options.noise > 0 || options.delayEvery > 0),
         states_(work.transfers().size()), ranks_(work.ranks()),
+        devices_(work.turns().any() ? work.ranks() : 0),
         order_(work, options.bytesUnderWay) {
     if (isShared_)
       links_.emplace(work, options.sharing);
@@ -91,6 +93,14 @@ private:
     double now = 0;    ///< time at which it can go on
     bool isIn = false; ///< has begun the instruction
     int waitsFor = nothing;
+    size_t item = 0;      ///< next of its items
+    bool hasTurn = false; ///< is in the item
+  };
+  /// A device that two ranks share, at the index of the lower one.
+  struct Device {
+    int turn = 0;    ///< the next one
+    double free = 0; ///< end of the turn before it
+    int waiting = nothing;
   };
 
   //===--------------------------------------------------------------------===//
@@ -234,6 +244,38 @@ private:
     return isHost_ && !events_.empty() && events_.top().time < time;
   }
 
+  /// Returns true unless the rank is before an item whose turn has not come. The rank is
+  /// then woken by the other rank of its device.
+  bool takeTurn(int number) {
+    Rank &rank = ranks_[number];
+    const std::vector<Turns::Item> &items = work_.turns().of(number);
+    if (rank.hasTurn || rank.item == items.size() ||
+        items[rank.item].first != rank.next)
+      return true;
+    Device &device = devices_[std::min(number, work_.twinOf(number))];
+    if (device.turn != items[rank.item].turn) {
+      device.waiting = number;
+      return false;
+    }
+    rank.now = std::max(rank.now, device.free);
+    return rank.hasTurn = true;
+  }
+
+  /// Ends the turn of a rank behind the last instruction of its item.
+  void passTurn(int number) {
+    Rank &rank = ranks_[number];
+    if (!rank.hasTurn || work_.turns().of(number)[rank.item].last != rank.next)
+      return;
+    Device &device = devices_[std::min(number, work_.twinOf(number))];
+    rank.hasTurn = false;
+    ++rank.item;
+    ++device.turn;
+    device.free = rank.now;
+    if (const int next = std::exchange(device.waiting, nothing);
+        next != nothing)
+      wake(next, ranks_[next].now);
+  }
+
   void advance(int number) {
     Rank &rank = ranks_[number];
     const PlanWork::Steps steps = work_.steps(number);
@@ -242,6 +284,8 @@ private:
       const Step &step = steps[rank.next];
       if (step.kind != Step::Kind::Run && mustYield(rank.now))
         return wake(number, rank.now);
+      if (!takeTurn(number))
+        return;
       if (!rank.isIn) {
         rank.isIn = true;
         rank.use = 0;
@@ -276,6 +320,7 @@ private:
       }
       times.instructions[rank.next].end = rank.now;
       rank.isIn = false;
+      passTurn(number);
       ++rank.next;
     }
   }
@@ -469,6 +514,7 @@ private:
   const bool isHost_, isShared_, isNoisy_;
   std::vector<State> states_;
   std::vector<Rank> ranks_;
+  std::vector<Device> devices_;                ///< empty if no rank takes turns
   std::vector<int> firstFollower_, followers_; ///< with one stream a rank
   std::vector<int> ready_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;

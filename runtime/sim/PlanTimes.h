@@ -15,6 +15,9 @@
 // transfer carries it out at once. If another of its ranks sits in a wait, that
 // rank carries it out instead.
 //
+// Two ranks may share a device (Turns.h). A rank begins an item when the item before it on
+// the device has ended. Each of them still has its exchanges.
+//
 // Sharing. With `Sharing::None` every transfer is as fast as alone. Otherwise
 // concurrent transfers share links max-min fairly at every moment. A transfer that
 // is limited by another full link leaves the rest of its share to others. Every

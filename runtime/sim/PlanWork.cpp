@@ -512,6 +512,11 @@ PlanWork::PlanWork(const std::vector<PlannedPhase> &phases)
   }
   for (const auto &writer : writers)
     phaseTransfers_.push_back(std::move(writer->added));
+  if (phases.size() > 1)
+    return;
+  turns_ = Turns(*phases.front().graph, *phases.front().plan);
+  for (int rank = 0; turns_.any() && rank < ranks; ++rank)
+    twins_.push_back(phases.front().graph->twinOf(rank));
 }
 
 void PlanWork::addParts(std::shared_ptr<const SwitchMessages> switches) {

@@ -24,6 +24,7 @@
 #include "runtime/cost/CostModel.h"
 #include "runtime/plan/graph/ExecutableGraph.h"
 #include "runtime/plan/graph/SwitchTable.h"
+#include "runtime/plan/graph/Turns.h"
 #include "runtime/plan/program/Plan.h"
 #include "runtime/sim/SwitchMessages.h"
 #include "runtime/sim/SwitchNetwork.h"
@@ -92,7 +93,8 @@ public:
   /// of layer are looked up once for each micro-batch.
   PlanWork(const ExecutableGraph &graph, const plan::Plan &plan,
            const CostModel &costs);
-  /// Converts a step that `verifyStep` accepts. For each switch this is linear in its
+  /// Converts a step that `verifyStep` accepts. Ranks share devices in steps with one
+  /// phase alone. For each switch this is linear in its
   /// transfers, too.
   explicit PlanWork(const std::vector<PlannedPhase> &phases);
 
@@ -120,6 +122,9 @@ public:
   }
   int stepCount() const { return static_cast<int>(steps_.size()); }
   int use(int index) const { return uses_[index]; }
+  /// Returns the turns of ranks that share devices, and the other rank of a rank's device.
+  const Turns &turns() const { return turns_; }
+  int twinOf(int rank) const { return turns_.any() ? twins_[rank] : -1; }
 
   const std::vector<PlannedTransfer> &transfers() const { return transfers_; }
   int party(const PlannedTransfer &transfer, int index) const {
@@ -154,6 +159,8 @@ private:
   std::vector<int> uses_;
   std::vector<PlannedTransfer> transfers_;
   std::vector<int> parties_;
+  Turns turns_;
+  std::vector<int> twins_; ///< by rank, if ranks take turns
   int lines_ = 0;
   Cluster cluster_;
   double begin_ = 0;

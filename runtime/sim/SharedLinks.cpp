@@ -23,7 +23,9 @@ SharedLinks::SharedLinks(const PlanWork &work, Sharing sharing)
       routeOfPort_(work.parts() > 0 ? kPorts * work.ranks() : 0, -1),
       flowOf_(routeOfPort_),
       behind_(work.transfers().size() + routeOfPort_.size(), -1) {
-  const int nodes = work.cluster().nodeOf(work.ranks() - 1) + 1;
+  int nodes = 0;
+  for (int rank = 0; rank < work.ranks(); ++rank)
+    nodes = std::max(nodes, work.cluster().nodeOf(rank) + 1);
   links_.resize(static_cast<size_t>(work.ranks()) * linksOfDevice);
   Link node;
   node.capacity = std::max(1, work.cluster().description().devices_per_node());
@@ -38,7 +40,8 @@ SharedLinks::Route
 SharedLinks::findRoute(const PlannedTransfer &transfer) const {
   Route route;
   auto use = [&](int rank, int reach, int direction) {
-    route.uses.push_back({rank * linksOfDevice + reach + direction});
+    route.uses.push_back(
+        {work_.cluster().deviceOf(rank) * linksOfDevice + reach + direction});
   };
   const bool byNodes = transfer.leavesNode && sharing_ == Sharing::Nodes;
   if (byNodes)
@@ -130,8 +133,8 @@ int SharedLinks::routeOfPort(int port) {
     route.uses = {{work_.ranks() * linksOfDevice +
                    linksOfNode * work_.cluster().nodeOf(rank) + direction}};
   else
-    route.uses = {
-        {rank * linksOfDevice + (isInside ? Inside : Between) + direction}};
+    route.uses = {{work_.cluster().deviceOf(rank) * linksOfDevice +
+                   (isInside ? Inside : Between) + direction}};
   return known = numberOf(std::move(route));
 }
 

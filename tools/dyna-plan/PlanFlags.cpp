@@ -87,6 +87,21 @@ Status checkElasticFlags(const PlanFlags &flags) {
                 "--tokens-per-micro-batch");
 }
 
+/// Chimera makes a strategy of its own of the one that is given.
+Status checkChimera(const PlanFlags &flags) {
+  bool isNamed = flags.values.pipeline == ruleOf(Schedule::Chimera).name;
+  for (const std::string &plan : flags.compare) {
+    PlanRequest words;
+    isNamed |= takeWords(plan, words).isOk() && isMirrored(words);
+  }
+  return expect(!isNamed ||
+                    (flags.strategy != "search" && flags.strategies.empty() &&
+                     flags.ranges.empty() && !flags.isElastic()),
+                "chimera is a plan of one --strategy: --strategy search, "
+                "--strategies, --ranges, --rebalance and --repack do not go "
+                "with it");
+}
+
 /// Files that are read are not written over.
 Status checkOutputs(const PlanFlags &flags) {
   for (const auto *output : {&flags.trace, &flags.svg}) {
@@ -165,6 +180,7 @@ Status PlanFlags::check() const {
                                 "--exhaustive-percent expects --exhaustive, "
                                 "and a number that is not negative"));
   DYNA_RETURN_IF_ERROR(checkElasticFlags(*this));
+  DYNA_RETURN_IF_ERROR(checkChimera(*this));
   return isSwitch ? Status::ok() : checkStrategies(*this);
 }
 

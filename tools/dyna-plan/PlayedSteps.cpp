@@ -181,14 +181,16 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
                                const std::string &name, StepOutputs &outputs,
                                std::vector<std::string> &notes) {
   const int64_t devices = costs.cluster().devices();
-  if (devices > 0 && request.strategy.ranks() > devices)
+  if (devices > 0 && request.strategy.devices() > devices)
     return Status::invalidArgument(
         formatText("the strategy has %d ranks, but the cluster %d devices",
-                   request.strategy.ranks(), devices));
+                   request.strategy.devices(), devices));
   const int64_t memory = costs.table().device().memory_bytes();
   const PlanRequest given = request;
   SizedSteps::Asked asked = SizedSteps::Asked::alone(std::move(request));
-  asked.memoryBytes = memory;
+  // Two ranks of a device have equal parts of its memory.
+  const int64_t rankMemory = memory / (isMirrored(given) ? 2 : 1);
+  asked.memoryBytes = rankMemory;
   asked.longest = steps.longest;
   asked.shortens = steps.shortens;
   asked.isScreening = outputs.isScreening;
@@ -198,7 +200,7 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
     notes.push_back(std::move(note));
   if (outputs.endsWithoutRoom)
     DYNA_RETURN_IF_ERROR(
-        checkRoom(*sized->planner().home().graph, costs, memory));
+        checkRoom(*sized->planner().home().graph, costs, rankMemory));
   DYNA_ASSIGN_OR_RETURN(
       PlanReport all, simulateSteps(*sized, steps, conditions, name, outputs));
   if (!outputs.endsWithoutRoom && !fits(all, memory))

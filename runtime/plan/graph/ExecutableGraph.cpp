@@ -180,6 +180,32 @@ int ExecutableGraph::rankAt(const Place &place) const {
                           place.shard * mesh_.positionStride(tp_));
 }
 
+int ExecutableGraph::deviceOf(int rank) const {
+  if (!strategy_.mirror)
+    return rank;
+  const Place &place = placeOf(rank);
+  const bool isMirrored = place.replica % 2 != 0;
+  int device = 0;
+  for (const std::string &axis : strategy_.order) {
+    if (axis == "dp")
+      device = device * (strategy_.dp / 2) + place.replica / 2;
+    else if (axis == "pp")
+      device = device * strategy_.pp +
+               (isMirrored ? strategy_.pp - 1 - place.stage : place.stage);
+    else
+      device = device * strategy_.tp + place.shard;
+  }
+  return device;
+}
+
+int ExecutableGraph::twinOf(int rank) const {
+  if (!strategy_.mirror)
+    return -1;
+  const Place &place = placeOf(rank);
+  return rankAt(
+      {place.replica ^ 1, strategy_.pp - 1 - place.stage, place.shard});
+}
+
 std::vector<int> ExecutableGraph::groupOf(int rank,
                                           const AxisParts &parts) const {
   std::vector<int> ranks;

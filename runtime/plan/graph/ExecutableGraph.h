@@ -81,6 +81,13 @@ public:
     return rankAt(place);
   }
 
+  /// Returns the number of devices, and the device of a rank. Each rank has its own device
+  /// unless the strategy has `mirror`.
+  int devices() const { return strategy_.devices(); }
+  int deviceOf(int rank) const;
+  /// Returns the other rank of this rank's device; -1 if there is none.
+  int twinOf(int rank) const;
+
   int replicas() const { return strategy_.dp; }
   int ranksPerReplica() const { return strategy_.pp * strategy_.tp; }
   /// Returns an index that counts shards stage by stage, independent of the

@@ -108,6 +108,8 @@ private:
       return setSwitch(key, value, strategy_.zero);
     if (key == "sp")
       return setSwitch(key, value, strategy_.sp);
+    if (key == "mirror")
+      return setSwitch(key, value, strategy_.mirror);
     if (key == "recompute")
       return setRecompute(value);
     if (key == "layers")
@@ -115,7 +117,8 @@ private:
     if (key == "order")
       return setOrder(value);
     return bad("has the key '" + key +
-               "': expects dp, tp, pp, zero, sp, recompute, layers or order");
+               "': expects dp, tp, pp, zero, sp, mirror, recompute, layers or "
+               "order");
   }
 
   Status setNumber(const std::string &key, const std::string &value,
@@ -171,6 +174,13 @@ private:
       return bad(formatText("needs more than %d ranks", maxRanks));
     if (s.sp && s.tp == 1)
       return bad("has sp=1, which needs tp of 2 or more");
+    if (s.mirror && s.pp % 2 != 0)
+      return bad(
+          formatText("has mirror=1, which needs an even pp, but pp=%d", s.pp));
+    if (s.mirror && s.dp % 2 != 0)
+      return bad(formatText("has mirror=1, which pairs replicas and needs an "
+                            "even dp, but dp=%d",
+                            s.dp));
     if (!s.layers.empty() && s.layers.size() != static_cast<size_t>(s.pp))
       return bad(formatText("gives layers for %d stages, but has pp=%d",
                             s.layers.size(), s.pp));
@@ -244,6 +254,24 @@ std::string describeStrategies(const std::vector<Strategy> &strategies) {
   return text;
 }
 
+StatusOr<Strategy> mirrorReplicas(Strategy strategy) {
+  if (strategy.mirror)
+    return strategy;
+  if (strategy.pp % 2 != 0)
+    return Status::invalidArgument(formatText(
+        "chimera runs two pipelines in opposite directions, so pp must be "
+        "even, but strategy '%s' has pp=%d: give an even pp, or another "
+        "schedule",
+        describeStrategy(strategy), strategy.pp));
+  strategy.dp *= 2;
+  strategy.mirror = true;
+  if (strategy.ranks() > maxRanks)
+    return Status::invalidArgument(
+        formatText("strategy '%s' needs more than %d ranks",
+                   describeStrategy(strategy), maxRanks));
+  return strategy;
+}
+
 std::string describeStrategy(const Strategy &s) {
   std::string text = s.name.empty() ? "" : s.name + ": ";
   text += formatText("dp=%d,tp=%d,pp=%d", s.dp, s.tp, s.pp);
@@ -251,6 +279,8 @@ std::string describeStrategy(const Strategy &s) {
     text += ",zero=1";
   if (s.sp)
     text += ",sp=1";
+  if (s.mirror)
+    text += ",mirror=1";
   if (s.recompute)
     text += std::string(",recompute=") + recomputeNames[*s.recompute];
   for (size_t stage = 0; stage < s.layers.size(); ++stage)

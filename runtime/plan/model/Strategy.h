@@ -9,6 +9,8 @@
 //     zero         0, or 1: optimizer state dealt to the replicas (ZeRO-1)
 //     sp           0, or 1: activations split over tokens between the
 //                  tensor-parallel regions
+//     mirror       0, or 1: replicas 2i and 2i + 1 share devices, the second one
+//                  with its stages in opposite order (Chimera)
 //     recompute    none, selective or full, for all layers
 //     layers       layers of each stage, `5+3`; absent: cut by cost
 //     order        how ranks are numbered, major to minor; absent: dp+pp+tp,
@@ -37,13 +39,21 @@ struct Strategy {
   int pp = 1;
   bool zero = false;
   bool sp = false;
+  bool mirror = false;
   std::optional<plan::Recompute> recompute;
   std::vector<int> layers; ///< empty: not chosen yet
   /// The axes, major to minor.
   std::array<std::string, 3> order = {"dp", "pp", "tp"};
 
   int ranks() const { return dp * tp * pp; }
+  /// Returns the number of devices. With `mirror` two ranks share each.
+  int devices() const { return mirror ? ranks() / 2 : ranks(); }
 };
+
+/// Returns the strategy with a mirrored replica beside each of its replicas, on the same
+/// devices. A strategy with `mirror` is returned as it is. Fails, with the strategy, if
+/// the number of stages is odd.
+StatusOr<Strategy> mirrorReplicas(Strategy strategy);
 
 /// Parses one strategy; an error has the text, the key and what was expected.
 StatusOr<Strategy> parseStrategy(const std::string &text);

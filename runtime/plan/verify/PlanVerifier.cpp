@@ -11,6 +11,7 @@
 #include "runtime/plan/verify/MemoryChecker.h"
 #include "runtime/plan/verify/OrderChecker.h"
 #include "runtime/plan/verify/SliceOrder.h"
+#include "runtime/plan/verify/TurnChecker.h"
 
 #include <algorithm>
 #include <numeric>
@@ -470,9 +471,11 @@ Status verifyPlan(const ExecutableGraph &graph, const plan::Plan &plan,
     return Status::ok();
   }
   DYNA_RETURN_IF_ERROR(checkUpdates(graph, plan));
-  return options.starts
-             ? compareExchanges(graph, plan, failedAt, *options.starts)
-             : verifyExchanges(graph, plan, failedAt);
+  DYNA_RETURN_IF_ERROR(
+      options.starts ? compareExchanges(graph, plan, failedAt, *options.starts)
+                     : verifyExchanges(graph, plan, failedAt));
+  return graph.strategy().mirror ? verifyTurns(graph, plan, failedAt)
+                                 : Status::ok();
 }
 
 } // namespace dyna

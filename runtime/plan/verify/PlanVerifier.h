@@ -46,7 +46,7 @@
 // - (P11) No rank waits for ever, on any transport. This must hold even if a
 //   rank runs its starts one after another: messages, exchanges of every group,
 //   those inside layer functions. Each start ends only when all its ranks have
-//   reached it.
+//   reached it. Two ranks that share a device take turns besides (Turns.h).
 //
 // P11 is stricter than threads and MPI need, where two groups, or a message and
 // a group, may overtake each other. Communicators of NCCL that share ranks may

@@ -77,15 +77,16 @@ PipelineProblem evenStages(const ExecutableGraph &graph, size_t microBatches,
 }
 
 /// The most that plans of the largest micro-batches need. All replicas are alike,
-/// so one of them is tried.
+/// so one of them is tried, or two that share devices.
 class Largest {
 public:
   explicit Largest(const PlanWriter &writer)
       : writer_(writer), graph_(writer.graph()),
+        replicas_(graph_.strategy().mirror ? 2 : 1),
         ofReplica_(graph_.ranksPerReplica(), 0) {}
 
   Status take(const plan::Plan &plan) {
-    return writer_.forRanks(1, [&](int rank) {
+    return writer_.forRanks(replicas_, [&](int rank) {
       int64_t &bytes = ofReplica_[graph_.indexInReplica(rank)];
       bytes = std::max(bytes, plan.ranks[rank].dynamicBytes);
       return Status::ok();
@@ -310,9 +311,9 @@ private:
     plan::Segment all;
     all.length = std::accumulate(slices.lengths.begin(), slices.lengths.end(),
                                  int64_t{0});
-    for (int m = 0; m < microBatches; ++m) {
+    for (int m = 0; m < microBatches * replicas_; ++m) {
       all.sample = m;
-      plan.microBatches.push_back({{all}, /*replica=*/0});
+      plan.microBatches.push_back({{all}, m / microBatches});
     }
     plan.microBatches = sliceMicroBatches(std::move(plan.microBatches), slices);
     auto seconds = [&](int, const std::vector<int> &own) {
@@ -322,17 +323,19 @@ private:
       even.previous = findBundles(plan, own).previous(own);
       return even;
     };
-    DYNA_RETURN_IF_ERROR(writer_.write(plan, 1, options, trains, seconds));
+    DYNA_RETURN_IF_ERROR(
+        writer_.write(plan, replicas_, options, trains, seconds));
     Load largest = largestLoadOf(graph_.model(), options, alone);
     if (options.slices.any())
       largest.queries = largest.keys = largest.segments =
           options.slices.largest(largest.queries);
-    DYNA_RETURN_IF_ERROR(writer_.placeAll(plan, 1, &largest));
+    DYNA_RETURN_IF_ERROR(writer_.placeAll(plan, replicas_, &largest));
     return plan;
   }
 
   const PlanWriter &writer_;
   const ExecutableGraph &graph_;
+  const int replicas_; ///< that are tried
   std::vector<int64_t> ofReplica_;
 };
 

@@ -69,52 +69,91 @@ StatusOr<double> PlanWriter::chooseModes(const plan::Plan &plan,
   return slowest;
 }
 
+StatusOr<std::vector<PipelineSchedule>>
+PlanWriter::orderReplicas(const std::vector<PipelineProblem> &problems,
+                          std::vector<StageOrders> orders,
+                          const PlanChoice &choice, bool trains) const {
+  std::vector<PipelineSchedule> schedules;
+  for (size_t first = 0; first < problems.size();) {
+    const bool isPair =
+        graph_.strategy().mirror && trains && first + 1 < problems.size();
+    if (!isPair) {
+      DYNA_ASSIGN_OR_RETURN(auto schedule,
+                            orderMessages(std::move(orders[first]),
+                                          problems[first], choice, trains));
+      schedules.push_back(std::move(schedule));
+      ++first;
+      continue;
+    }
+    DYNA_ASSIGN_OR_RETURN(
+        auto pair,
+        orderMirrored({std::move(orders[first]), std::move(orders[first + 1])},
+                      {problems[first], problems[first + 1]}, choice));
+    for (PipelineSchedule &schedule : pair)
+      schedules.push_back(std::move(schedule));
+    first += 2;
+  }
+  return schedules;
+}
+
 Status PlanWriter::write(plan::Plan &plan, int replicas,
                          const PlanChoice &choice, bool trains,
                          const CostsOf &costsOf, std::vector<int64_t> *held,
                          const ComputeOrder *given) const {
-  const Strategy &strategy = graph_.strategy();
-  std::vector<std::vector<int>> microBatches =
-      microBatchesOfReplicas(plan, strategy.dp);
+  const std::vector<std::vector<int>> microBatches =
+      microBatchesOfReplicas(plan, graph_.strategy().dp);
+  std::vector<PipelineProblem> problems;
+  std::vector<StageOrders> orders;
   for (int replica = 0; replica < replicas; ++replica) {
-    const std::vector<int> &own = microBatches[replica];
-    const Bundles bundles = findBundles(plan, own);
-    PipelineProblem problem = costsOf(replica, own);
-    StageOrders orders;
+    problems.push_back(costsOf(replica, microBatches[replica]));
     if (given) {
-      orders = given->replicas[replica];
-    } else {
-      DYNA_ASSIGN_OR_RETURN(orders, orderItems(problem, choice, trains));
-      dropEmptyItems(graph_, choice, orders);
+      orders.push_back(given->replicas[replica]);
+      continue;
     }
-    DYNA_ASSIGN_OR_RETURN(
-        auto schedule,
-        orderMessages(std::move(orders), problem, choice, trains));
-    std::vector<int64_t> peaks;
-    if (held)
-      peaks = peakBytesOf(schedule.stages, problem);
-    for (int stage = 0; stage < graph_.stages(); ++stage)
-      for (int shard = 0; shard < strategy.tp; ++shard) {
-        ExecutableGraph::Place place = {replica, stage, shard};
-        int rank = graph_.rankAt(place);
-        if (held)
-          (*held)[rank] = peaks[stage];
-        ProgramWriter writer(graph_, choice, plan, rank,
-                             bundles.empty() ? nullptr : &bundles);
-        writer.startGathers();
-        writeSchedule(place, schedule, own, trains, writer);
-        writer.finishGathers();
-        if (!trains || !choice.reduces())
-          continue;
-        if (own.empty())
-          writer.startReductions();
-        if (choice.switched)
-          writer.finishReductions();
-        else
-          writer.update();
-      }
+    DYNA_ASSIGN_OR_RETURN(StageOrders own,
+                          orderItems(problems.back(), choice, trains));
+    dropEmptyItems(graph_, choice, own);
+    orders.push_back(std::move(own));
+  }
+  DYNA_ASSIGN_OR_RETURN(
+      const auto schedules,
+      orderReplicas(problems, std::move(orders), choice, trains));
+  for (int replica = 0; replica < replicas; ++replica) {
+    if (held) {
+      const auto peaks =
+          peakBytesOf(schedules[replica].stages, problems[replica]);
+      for (int stage = 0; stage < graph_.stages(); ++stage)
+        for (int shard = 0; shard < graph_.strategy().tp; ++shard)
+          (*held)[graph_.rankAt({replica, stage, shard})] = peaks[stage];
+    }
+    writeReplica(plan, replica, schedules[replica], microBatches[replica],
+                 choice, trains);
   }
   return Status::ok();
+}
+
+void PlanWriter::writeReplica(plan::Plan &plan, int replica,
+                              const PipelineSchedule &schedule,
+                              const std::vector<int> &own,
+                              const PlanChoice &choice, bool trains) const {
+  const Bundles bundles = findBundles(plan, own);
+  for (int stage = 0; stage < graph_.stages(); ++stage)
+    for (int shard = 0; shard < graph_.strategy().tp; ++shard) {
+      const ExecutableGraph::Place place = {replica, stage, shard};
+      ProgramWriter writer(graph_, choice, plan, graph_.rankAt(place),
+                           bundles.empty() ? nullptr : &bundles);
+      writer.startGathers();
+      writeSchedule(place, schedule, own, trains, writer);
+      writer.finishGathers();
+      if (!trains || !choice.reduces())
+        continue;
+      if (own.empty() || !writer.reducesEarly())
+        writer.startReductions();
+      if (choice.switched)
+        writer.finishReductions();
+      else
+        writer.update();
+    }
 }
 
 Status PlanWriter::writeEstimated(plan::Plan &plan, const PlanChoice &choice,

@@ -15,6 +15,7 @@
 #include "runtime/plan/graph/ExecutableGraph.h"
 #include "runtime/planner/request/PlanChoice.h"
 #include "runtime/planner/write/ComputeOrder.h"
+#include "runtime/planner/write/PipelineSchedule.h"
 
 #include <functional>
 #include <limits>
@@ -63,6 +64,12 @@ public:
                bool trains, const CostsOf &costsOf,
                std::vector<int64_t> *held = nullptr,
                const ComputeOrder *given = nullptr) const;
+  /// Orders the items and messages of the first replicas, in these orders. A replica that
+  /// shares devices with the one before it runs beside that one (`orderMirrored`).
+  StatusOr<std::vector<PipelineSchedule>>
+  orderReplicas(const std::vector<PipelineProblem> &problems,
+                std::vector<StageOrders> orders, const PlanChoice &choice,
+                bool trains) const;
   /// Writes all programs by the costs. `beside` has the bytes of each rank that are not
   /// for what micro-batches keep.
   Status writeEstimated(plan::Plan &plan, const PlanChoice &choice, bool trains,
@@ -94,6 +101,11 @@ public:
                                PlanChoice &choice) const;
 
 private:
+  /// Writes the programs of a replica for micro-batches of these numbers.
+  void writeReplica(plan::Plan &plan, int replica,
+                    const PipelineSchedule &schedule,
+                    const std::vector<int> &own, const PlanChoice &choice,
+                    bool trains) const;
   Status writeWithinNumbers(plan::Plan &plan, PlanChoice &choice, double atMost,
                             const WrittenPlan *first, bool &isSlower) const;
 

@@ -23,7 +23,14 @@ static ExecutableGraph oneRank(const Model &model) {
 }
 
 Planner::Planner(ExecutableGraph graph, CostModel costs)
-    : graph_(std::move(graph)), costs_(std::move(costs)) {}
+    : graph_(std::move(graph)), costs_(std::move(costs)) {
+  if (!graph_.strategy().mirror)
+    return;
+  std::vector<int> devices;
+  for (int rank = 0; rank < graph_.ranks(); ++rank)
+    devices.push_back(graph_.deviceOf(rank));
+  costs_.placeRanks(std::move(devices));
+}
 
 Planner::Planner(const ExecutableGraph &graph)
     : Planner(graph, CostModel(graph.model())) {}
@@ -117,15 +124,17 @@ Planner::expect(const plan::Plan &plan, const PlanOptions &options) const {
   PlanChoice choice = options;
   DYNA_ASSIGN_OR_RETURN(ComputeOrder order, readOrder(plan, choice));
   const auto own = microBatchesOfReplicas(plan, graph_.replicas());
-  std::vector<ExpectedPipeline> pipelines;
-  for (int replica = 0; replica < graph_.replicas(); ++replica) {
-    ExpectedPipeline &pipeline = pipelines.emplace_back();
-    pipeline.problem =
-        estimateStages(graph_, costs_, plan, own[replica], choice);
-    DYNA_ASSIGN_OR_RETURN(pipeline.schedule,
-                          orderMessages(std::move(order.replicas[replica]),
-                                        pipeline.problem, choice,
-                                        order.trains));
+  std::vector<PipelineProblem> problems;
+  for (int replica = 0; replica < graph_.replicas(); ++replica)
+    problems.push_back(
+        estimateStages(graph_, costs_, plan, own[replica], choice));
+  DYNA_ASSIGN_OR_RETURN(auto schedules, writer().orderReplicas(
+                                            problems, std::move(order.replicas),
+                                            choice, order.trains));
+  std::vector<ExpectedPipeline> pipelines(problems.size());
+  for (size_t replica = 0; replica < pipelines.size(); ++replica) {
+    pipelines[replica].problem = std::move(problems[replica]);
+    pipelines[replica].schedule = std::move(schedules[replica]);
   }
   return pipelines;
 }

@@ -5,6 +5,7 @@
 #include "runtime/planner/graph/Policy.h"
 
 #include "runtime/base/text/Text.h"
+#include "runtime/plan/program/ChimeraSlots.h"
 #include "runtime/planner/divide/ChooseSlices.h"
 #include "runtime/planner/estimate/LackingCosts.h"
 
@@ -65,11 +66,32 @@ int64_t chooseMicroBatch(const PlanRequest &request, int64_t share,
     return request.tokensPerMicroBatch;
   int64_t size = std::min(request.tokensPerBatch, kUsualMicroBatch);
   const int stages = request.strategy.pp;
+  // Two replicas fill the stages that they share.
+  const int64_t fills = fillsPipeline / (request.strategy.mirror ? 2 : 1);
   if (stages > 1)
-    size =
-        std::min(size, std::max<int64_t>(1, share / (fillsPipeline * stages)));
+    size = std::min(size, std::max<int64_t>(1, share / (fills * stages)));
   return std::max({size, std::min(positions, kUsualMicroBatch),
                    std::min(request.longestSample, maxMicroBatchTokens)});
+}
+
+/// Chooses the schedule. Chimera runs two pipelines on the same devices, so that the
+/// strategy gets a mirrored replica beside each of its own.
+StatusOr<Schedule> chooseSchedule(PlanRequest &request) {
+  Strategy &strategy = request.strategy;
+  Schedule schedule =
+      strategy.mirror ? Schedule::Chimera : defaultSchedule(strategy.pp);
+  if (!request.pipeline.empty()) {
+    DYNA_ASSIGN_OR_RETURN(schedule, findSchedule(request.pipeline));
+  }
+  if (schedule == Schedule::Chimera) {
+    DYNA_ASSIGN_OR_RETURN(strategy, mirrorReplicas(strategy));
+  } else if (strategy.mirror) {
+    return Status::invalidArgument(formatText(
+        "strategy '%s' has mirror=1, which is for --pipeline chimera, but "
+        "--pipeline is %s: leave out one of the two",
+        describeStrategy(strategy), request.pipeline));
+  }
+  return schedule;
 }
 
 /// Slices of a micro-batch above which a note says how many there are.
@@ -108,6 +130,15 @@ void noteMicroBatches(const Policy &policy, int64_t positions,
   const int64_t size = policy.options.maxTokensPerMicroBatch;
   const int64_t count = policy.microBatches;
   const int stages = policy.strategy.pp;
+  if (policy.strategy.mirror) {
+    if (count < chimeraUnit(stages))
+      notes.push_back(formatText(
+          "a step may have as few as %d micro-batch%s in each direction, but "
+          "%d stages need %d: larger --tokens-per-batch or smaller "
+          "--tokens-per-micro-batch (now %d) help",
+          count, count == 1 ? "" : "es", stages, chimeraUnit(stages), size));
+    return;
+  }
   // Slices fill a pipeline too.
   if (stages > 1 && count < 2 * stages && !policy.options.slices.any())
     notes.push_back(formatText(
@@ -202,16 +233,17 @@ void setInFlight(PlanOptions &options, int64_t wished, int stages,
                     std::string(ruleOf(options.schedule).name) + "'");
 }
 
+bool isMirrored(const PlanRequest &request) {
+  return request.strategy.mirror ||
+         request.pipeline == ruleOf(Schedule::Chimera).name;
+}
+
 StatusOr<Policy> choosePolicy(const CostModel &costs, PlanRequest request) {
   const Model &model = costs.model();
   const int64_t positions = model.manifest().facts().positions();
   Policy policy;
   PlanOptions &options = policy.options;
-  options.schedule = defaultSchedule(request.strategy.pp);
-  if (!request.pipeline.empty()) {
-    DYNA_ASSIGN_OR_RETURN(Schedule schedule, findSchedule(request.pipeline));
-    options.schedule = schedule;
-  }
+  DYNA_ASSIGN_OR_RETURN(options.schedule, chooseSchedule(request));
   options.batching = allBatchings().front();
   if (!request.microBatches.empty()) {
     DYNA_ASSIGN_OR_RETURN(options.batching, findBatching(request.microBatches));

@@ -48,6 +48,9 @@ Status takeWords(const std::string &words, PlanRequest &request);
 void setInFlight(PlanOptions &options, int64_t wished, int stages,
                  int64_t microBatches, std::vector<std::string> &notes);
 
+/// Returns true if the request asks for two ranks on each device (Chimera).
+bool isMirrored(const PlanRequest &request);
+
 /// Chooses a policy for a request. Fails if the request names something
 /// unknown, or contradicts the model or itself. `costs` belongs to the model.
 /// Defaults:
@@ -57,6 +60,7 @@ void setInFlight(PlanOptions &options, int64_t wished, int stages,
 ///   four for each stage, but never smaller than the model's longest sample.
 /// - Samples may have as many tokens as the model has positions, or as the
 ///   longest one. The caller applies the memory limit.
+/// - Chimera gives the strategy a mirrored replica beside each of its own.
 /// - One stage works in windows of `inFlight` micro-batches.
 /// - Slices are `auto` under a schedule that follows costs, else `none`. They
 ///   are `none`, too, if the model or its micro-batches cannot be sliced, or if

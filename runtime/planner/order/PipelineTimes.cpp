@@ -5,6 +5,7 @@
 #include "runtime/planner/order/PipelineTimes.h"
 
 #include "runtime/base/text/Text.h"
+#include "runtime/plan/program/ChimeraSlots.h"
 #include "runtime/planner/order/schedules/StageGraph.h"
 #include "runtime/sim/TaskGraph.h"
 
@@ -31,59 +32,68 @@ double messageSecondsOf(const Predecessor &one) {
                                         : one.link->seconds;
 }
 
-/// Tasks of items, and of messages that take time.
+/// Adds the items of a pipeline, and its messages that take time, to a graph of tasks.
 class Clock {
 public:
+  /// Stage s has lane s, or the last lane but s if the pipeline `isMirrored`.
   Clock(StageOrders &orders, const PipelineProblem &problem,
-        const ClockOptions &options)
+        const ClockOptions &options, TaskGraph &graph, bool isMirrored = false)
       : orders_(orders), problem_(problem), options_(options),
         seconds_(problem), stages_(static_cast<int>(orders.size())),
-        links_(problem), graph_(stages_) {
+        links_(problem), graph_(graph), isMirrored_(isMirrored),
+        tasks_(orders.size()) {
     taskOf_.assign(static_cast<size_t>(3) * stages_ * problem.microBatches(),
                    -1);
   }
 
-  Status run() {
-    DYNA_RETURN_IF_ERROR(links_.check());
+  Status check() const { return links_.check(); }
+
+  size_t items() const {
     size_t items = 0;
     for (const auto &list : orders_)
       items += list.size();
-    graph_.reserve(2 * items, 3 * items);
-    for (int s = 0; s < stages_; ++s)
-      for (const PipelineItem &item : orders_[s])
-        add(s, item);
-    for (int s = 0; s < stages_; ++s)
-      for (int m = 0; m < problem_.microBatches(); ++m)
-        connect(s, m);
-    DYNA_ASSIGN_OR_RETURN(std::vector<TaskTime> times,
-                          graph_.run([&](int t) { return describe(t); }));
-    auto task = tasks_.begin();
-    for (auto &list : orders_)
-      for (PipelineItem &item : list) {
-        auto [first, last] = *task++;
-        item.start = times[first].start;
-        item.inputs = times[last].start;
-        item.end = times[last].end;
-      }
-    return Status::ok();
+    return items;
   }
 
-private:
-  void add(int s, const PipelineItem &item) {
+  int laneOf(int stage) const {
+    return isMirrored_ ? stages_ - 1 - stage : stage;
+  }
+
+  /// Adds the next item of a stage to its lane.
+  void addNext(int s) {
+    const PipelineItem &item = orders_[s][tasks_[s].size()];
     int m = item.microBatch, first = -1;
     if (item.isBackward() && options_.fillsGaps &&
         problem_.recomputeOf(s, m) > 0)
-      first = graph_.add(s, seconds_.recompute(s, m));
-    int task = graph_.add(s, secondsOf(s, item));
-    tasks_.push_back({first < 0 ? task : first, task});
+      first = graph_.add(laneOf(s), seconds_.recompute(s, m));
+    int task = graph_.add(laneOf(s), secondsOf(s, item));
+    tasks_[s].push_back({first < 0 ? task : first, task});
     taskOf(item.kind, s, m) = task;
   }
 
+  /// Makes all items wait for their predecessors.
+  void connect() {
+    for (int s = 0; s < stages_; ++s)
+      for (int m = 0; m < problem_.microBatches(); ++m)
+        connect(s, m);
+  }
+
+  void read(const std::vector<TaskTime> &times) {
+    for (int s = 0; s < stages_; ++s)
+      for (size_t i = 0; i < orders_[s].size(); ++i) {
+        auto [first, last] = tasks_[s][i];
+        orders_[s][i].start = times[first].start;
+        orders_[s][i].inputs = times[last].start;
+        orders_[s][i].end = times[last].end;
+      }
+  }
+
+  /// Describes the item of a task; empty if it is none of this pipeline.
   std::string describe(int task) const {
-    auto named = tasks_.begin();
-    for (size_t s = 0; s < orders_.size(); ++s)
-      for (const PipelineItem &item : orders_[s]) {
-        auto [first, last] = *named++;
+    for (int s = 0; s < stages_; ++s)
+      for (size_t i = 0; i < orders_[s].size(); ++i) {
+        const PipelineItem &item = orders_[s][i];
+        auto [first, last] = tasks_[s][i];
         if (first == task || last == task)
           return formatText("the %s of micro-batch %d on stage %d",
                             item.isForward()    ? "forward"
@@ -91,9 +101,10 @@ private:
                                                 : "weight gradients",
                             item.microBatch, s);
       }
-    return "a message";
+    return "";
   }
 
+private:
   double secondsOf(int s, const PipelineItem &item) const {
     int m = item.microBatch;
     if (item.isForward())
@@ -140,17 +151,91 @@ private:
   ItemSeconds seconds_;
   const int stages_;
   const StageGraph links_;
-  TaskGraph graph_;
-  /// First and last task of every item, in order.
-  std::vector<std::pair<int, int>> tasks_;
+  TaskGraph &graph_;
+  const bool isMirrored_;
+  /// First and last task of every item, by stage.
+  std::vector<std::vector<std::pair<int, int>>> tasks_;
   std::vector<int> taskOf_; ///< [kind][stage][micro-batch]; -1: none
 };
+
+/// Returns the slots of all items of a pipeline, by stage.
+std::vector<std::vector<int64_t>> slotsOf(const MirroredPipeline &pipeline) {
+  std::vector<std::vector<SlotItem>> stages;
+  for (const auto &items : pipeline.orders) {
+    stages.emplace_back();
+    for (const PipelineItem &item : items)
+      stages.back().push_back({item.isForward()    ? SlotItem::Kind::Forward
+                               : item.isBackward() ? SlotItem::Kind::Backward
+                                                   : SlotItem::Kind::Weight,
+                               item.microBatch});
+  }
+  std::vector<std::pair<int, int>> links;
+  const StageGraph graph(pipeline.problem);
+  for (int s = 0; s < static_cast<int>(stages.size()); ++s)
+    for (const StageLink &link : graph.outOf(s))
+      links.push_back({link.from, link.to});
+  return chimeraSlots(stages, links);
+}
 
 } // namespace
 
 Status timeItems(StageOrders &orders, const PipelineProblem &problem,
                  const ClockOptions &options) {
-  return Clock(orders, problem, options).run();
+  const int stages = static_cast<int>(orders.size());
+  TaskGraph graph(stages);
+  Clock clock(orders, problem, options, graph);
+  DYNA_RETURN_IF_ERROR(clock.check());
+  graph.reserve(2 * clock.items(), 3 * clock.items());
+  for (int s = 0; s < stages; ++s)
+    for (size_t i = 0; i < orders[s].size(); ++i)
+      clock.addNext(s);
+  clock.connect();
+  auto describe = [&](int task) {
+    const std::string item = clock.describe(task);
+    return item.empty() ? "a message" : item;
+  };
+  DYNA_ASSIGN_OR_RETURN(std::vector<TaskTime> times, graph.run(describe));
+  clock.read(times);
+  return Status::ok();
+}
+
+Status timeMirrored(MirroredPipeline down, MirroredPipeline up,
+                    const ClockOptions &options) {
+  const int stages = static_cast<int>(down.orders.size());
+  if (static_cast<int>(up.orders.size()) != stages)
+    return Status::internal("mirrored pipelines have equally many stages");
+  TaskGraph graph(stages);
+  Clock first(down.orders, down.problem, options, graph);
+  Clock second(up.orders, up.problem, options, graph, /*isMirrored=*/true);
+  DYNA_RETURN_IF_ERROR(first.check());
+  DYNA_RETURN_IF_ERROR(second.check());
+  const size_t items = first.items() + second.items();
+  graph.reserve(2 * items, 3 * items);
+  const auto downSlots = slotsOf(down), upSlots = slotsOf(up);
+  for (int s = 0; s < stages; ++s) {
+    const int mirrored = stages - 1 - s;
+    const std::vector<int64_t> &others = upSlots[mirrored];
+    size_t next = 0;
+    for (int64_t slot : downSlots[s]) {
+      for (; next < others.size() && others[next] < slot; ++next)
+        second.addNext(mirrored);
+      first.addNext(s);
+    }
+    for (; next < others.size(); ++next)
+      second.addNext(mirrored);
+  }
+  first.connect();
+  second.connect();
+  auto describe = [&](int task) {
+    if (std::string item = first.describe(task); !item.empty())
+      return item + ", downwards";
+    const std::string item = second.describe(task);
+    return item.empty() ? "a message" : item + ", upwards";
+  };
+  DYNA_ASSIGN_OR_RETURN(std::vector<TaskTime> times, graph.run(describe));
+  first.read(times);
+  second.read(times);
+  return Status::ok();
 }
 
 double makespanOf(const StageOrders &orders) {

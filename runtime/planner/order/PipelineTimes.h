@@ -66,6 +66,18 @@ struct ClockOptions {
 Status timeItems(StageOrders &orders, const PipelineProblem &problem,
                  const ClockOptions &options);
 
+/// A pipeline that shares its stages with another one.
+struct MirroredPipeline {
+  StageOrders &orders;
+  const PipelineProblem &problem;
+};
+
+/// Fills in when the items of two pipelines run. Their stages share devices in opposite
+/// order: stage s of `down`, and the last stage but s of `up`. A device runs the items of
+/// both by their slots (ChimeraSlots.h). Fails as timeItems. O(items).
+Status timeMirrored(MirroredPipeline down, MirroredPipeline up,
+                    const ClockOptions &options);
+
 // The functions below take orders whose times are filled in.
 
 /// Returns the end of the last item.

@@ -303,9 +303,9 @@ void PlanReport::count(const Model &model, const plan::Plan &plan,
   flops = trainingFlops(model, counted);
 }
 
-/// Seconds in functions that compute saved values again, mean of the ranks.
+/// Seconds in functions that compute saved values again, mean of the devices.
 static double secondsOfRecomputation(const plan::Plan &plan,
-                                     const PlanWork &work) {
+                                     const PlanWork &work, int devices) {
   double seconds = 0;
   for (int rank = 0; rank < plan.rankCount(); ++rank) {
     const auto &program = plan.ranks[rank].instructions;
@@ -313,7 +313,7 @@ static double secondsOfRecomputation(const plan::Plan &plan,
       if (program[i].op == plan::Instruction::RECOMPUTE)
         seconds += work.steps(rank)[static_cast<int>(i)].seconds;
   }
-  return seconds / std::max(plan.rankCount(), 1);
+  return seconds / std::max(devices, 1);
 }
 
 PlanReport reportPlan(const ExecutableGraph &graph, const plan::Plan &plan,
@@ -321,10 +321,10 @@ PlanReport reportPlan(const ExecutableGraph &graph, const plan::Plan &plan,
                       const PlanTimes &times) {
   PlanReport report;
   report.steps = 1;
-  report.peakRate = costs.peakFlopRate() * graph.ranks();
+  report.peakRate = costs.peakFlopRate() * graph.devices();
   report.seconds = times.makespan;
   report.exchange = secondsOfExchange(plan, times);
-  report.recompute = secondsOfRecomputation(plan, work);
+  report.recompute = secondsOfRecomputation(plan, work, graph.devices());
   report.count(graph.model(), plan, plan.lengths);
   if (!plan.fallback.empty()) {
     report.otherSchedules = 1;
@@ -332,15 +332,24 @@ PlanReport reportPlan(const ExecutableGraph &graph, const plan::Plan &plan,
   }
   report.stages.resize(graph.stages());
   for (int rank = 0; rank < plan.rankCount(); ++rank) {
-    PlanReport::Stage &stage = report.stages[graph.placeOf(rank).stage];
-    stage.busy = std::max(stage.busy, times.ranks[rank].busy);
-    report.bound = std::max(report.bound, times.ranks[rank].busy);
     // Ranks of one place have equal persistent parts, except for shares of
     // ZeRO.
     report.rankBytes.push_back(
         persistentBytes(graph.rankView(rank), costs.layerStates()) +
         plan.ranks[rank].dynamicBytes);
-    stage.peakBytes = std::max(stage.peakBytes, report.rankBytes.back());
+  }
+  // A stage has the numbers of its device, which may have another rank.
+  for (int rank = 0; rank < plan.rankCount(); ++rank) {
+    double busy = times.ranks[rank].busy;
+    int64_t bytes = report.rankBytes[rank];
+    if (const int twin = graph.twinOf(rank); twin >= 0) {
+      busy += times.ranks[twin].busy;
+      bytes += report.rankBytes[twin];
+    }
+    PlanReport::Stage &stage = report.stages[graph.placeOf(rank).stage];
+    stage.busy = std::max(stage.busy, busy);
+    report.bound = std::max(report.bound, busy);
+    stage.peakBytes = std::max(stage.peakBytes, bytes);
   }
   reportPipelines(report, graph, plan, work, times);
   report.cuts = reportCuts(plan, work);

@@ -87,6 +87,24 @@ StatusOr<PipelineSchedule> orderMessages(StageOrders orders,
   return schedule;
 }
 
+StatusOr<std::vector<PipelineSchedule>>
+orderMirrored(std::vector<StageOrders> orders,
+              const std::vector<PipelineProblem> &problems,
+              const PlanOptions &options) {
+  ClockOptions clock;
+  clock.fillsGaps = ruleOf(options.schedule).adapts;
+  std::vector<PipelineSchedule> schedules(2);
+  for (size_t i = 0; i < 2; ++i) {
+    schedules[i].stages = std::move(orders[i]);
+    schedules[i].graph = StageGraph(problems[i]);
+  }
+  DYNA_RETURN_IF_ERROR(timeMirrored({schedules[0].stages, problems[0]},
+                                    {schedules[1].stages, problems[1]}, clock));
+  for (PipelineSchedule &schedule : schedules)
+    collectMessages(schedule);
+  return schedules;
+}
+
 StatusOr<PipelineSchedule> schedulePipeline(const PipelineProblem &problem,
                                             const PlanOptions &options,
                                             bool backward) {

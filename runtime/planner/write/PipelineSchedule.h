@@ -64,6 +64,14 @@ StatusOr<PipelineSchedule> orderMessages(StageOrders orders,
                                          const PlanOptions &options,
                                          bool backward);
 
+/// Does the same for the training of two pipelines whose stages share devices in opposite
+/// order (`timeMirrored`). `orders` and `problems` have two elements, the mirrored pipeline
+/// last.
+StatusOr<std::vector<PipelineSchedule>>
+orderMirrored(std::vector<StageOrders> orders,
+              const std::vector<PipelineProblem> &problems,
+              const PlanOptions &options);
+
 /// Calls orderItems and orderMessages. Orders that wait for each other are a fault of
 /// the schedule.
 StatusOr<PipelineSchedule> schedulePipeline(const PipelineProblem &problem,

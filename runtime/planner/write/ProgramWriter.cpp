@@ -453,6 +453,7 @@ private:
 
   void writeItem(const PipelineItem &item, bool last) {
     int m = microBatches_[item.microBatch];
+    last &= writer_.reducesEarly();
     if (!trains_)
       writer_.evaluate(m);
     else if (item.isForward())

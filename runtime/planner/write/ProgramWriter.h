@@ -54,6 +54,10 @@ public:
   bool waitsLate() const { return ruleOf(choice_.schedule).waitsLate; }
   bool fillsGaps() const { return ruleOf(choice_.schedule).adapts; }
   bool isNaive() const { return choice_.naiveMessages; }
+  /// Returns true if reductions start inside the last backward. A rank that shares its
+  /// device starts them behind it. Inside it they would keep the device until the other
+  /// holders start theirs, and these may need the same device first.
+  bool reducesEarly() const { return !graph_.strategy().mirror; }
 
 private:
   bool storesKeys(int layer, int microBatch) const;

@@ -64,10 +64,21 @@ Status checkRanks(const TrainOptions &options, const Strategy &strategy) {
   return Status::ok();
 }
 
+/// Fails if devices are to have two ranks each, which only plans have yet.
+Status checkMirrored(const PlanRequest &request) {
+  return isMirrored(request)
+             ? Status::invalidArgument(
+                   "--pipeline chimera and mirror=1 do not run yet: dyna-plan "
+                   "--pipeline chimera plans and simulates them; leave them "
+                   "out here, or give another --pipeline")
+             : Status::ok();
+}
+
 /// Makes the graph of a strategy, with the options of its plans.
 StatusOr<PlannedGraph> makeGraph(Session &session, Strategy strategy) {
   const TrainOptions &options = session.options;
   DYNA_RETURN_IF_ERROR(checkRanks(options, strategy));
+  DYNA_RETURN_IF_ERROR(checkMirrored(planRequest(options, strategy)));
   DYNA_ASSIGN_OR_RETURN(auto costs,
                         CostModel::open(*session.model, options.costs));
   std::vector<std::string> notes;

@@ -169,7 +169,9 @@ TEST(ComputeOrderTest, NaiveMessagesAreRefused) {
       ASSERT_TRUE(naive.isOk()) << naive.status().message();
       Status status = verify(graph, *naive, equalLengths);
       // One micro-batch after the other never meets another one's messages.
-      if (schedule == Schedule::Sequential || schedule == Schedule::GPipe) {
+      // One direction of Chimera is like GPipe on few stages.
+      if (schedule == Schedule::Sequential || schedule == Schedule::GPipe ||
+          (schedule == Schedule::Chimera && stages <= 3)) {
         refused += !status.isOk();
       } else {
         EXPECT_FALSE(status.isOk()) << ruleOf(schedule).name;

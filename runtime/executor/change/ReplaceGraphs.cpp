@@ -107,6 +107,7 @@ Status Executor::endReplacement(bool isDone) {
   seats_ = std::move(next->seats);
   activeRanks_ = next->ranks;
   version_ = next->version;
+  endedTurns_ = 0;
   DYNA_RETURN_IF_ERROR(machine_.layOut(next->parts, next->regionBytes));
   if (!hasPlace())
     machine_.device().team().rest();

@@ -454,33 +454,64 @@ Status Executor::runProgram(Run &run) {
   for (run.index = 0; run.index < run.program.count(); ++run.index) {
     if (run.index == run.body)
       DYNA_RETURN_IF_ERROR(openBody(run));
-    const Instruction &i = run.program.instructions[run.index];
-    DYNA_RETURN_IF_ERROR(lookForStop(run, i));
-    if (leavesOut(i))
-      continue;
-    const Moment before = options_.trace ? now() : Moment();
-    machine_.context().matrix_flops = 0;
-    spent_.clear();
-    const bool isCall = roleOf(i) >= 0;
-    const bool isSwitch = exchangeOf(i.op).isSwitch();
-    const double begin = isCall || isSwitch ? clockSeconds() : 0;
-    DYNA_RETURN_IF_ERROR(runInstruction(run));
-    const double passed = isCall || isSwitch ? clockSeconds() - begin : 0;
-    (isCall ? result.busySeconds : result.switchSeconds) += passed;
-    if (isCall && isPerMicroBatch(i.op))
-      result.layerSeconds[i.layer] += passed;
-    result.flops += static_cast<double>(machine_.context().matrix_flops);
-    result.formulaFlops += formulaFlops(run, i);
-    if (options_.trace)
-      DYNA_RETURN_IF_ERROR(trace(run, i, before, live[run.index]));
-    // Started exchanges progress between instructions too, not only in kernels
-    // and waits.
-    if (options_.transport)
-      DYNA_RETURN_IF_ERROR(options_.transport->progress());
+    DYNA_RETURN_IF_ERROR(beginItem(run));
+    DYNA_RETURN_IF_ERROR(runNext(run, live[run.index]));
+    endItem(run);
   }
+  endedTurns_ += run.turns;
   if (run.hasNorm && !run.isScaled)
     DYNA_RETURN_IF_ERROR(clipGradient(run));
   return Status::ok();
+}
+
+Status Executor::beginItem(Run &run) {
+  if (run.nextItem == run.items.size() ||
+      run.items[run.nextItem].first != run.index)
+    return Status::ok();
+  if (!options_.turns || !options_.transport)
+    return Status::invalidArgument(
+        "ranks that share a device have to be threads of one process");
+  return turnsOf(run).wait(endedTurns_ + run.items[run.nextItem].turn,
+                           *options_.transport);
+}
+
+void Executor::endItem(Run &run) {
+  if (run.nextItem == run.items.size() ||
+      run.items[run.nextItem].last != run.index)
+    return;
+  ++run.nextItem;
+  turnsOf(run).end();
+}
+
+DeviceTurns &Executor::turnsOf(const Run &run) const {
+  const int rank = machine_.rank();
+  return (*options_.turns)[std::min(rank, run.seat.graph().twinOf(rank))];
+}
+
+Status Executor::runNext(Run &run, int64_t liveBytes) {
+  StepResult &result = run.result;
+  const Instruction &i = run.program.instructions[run.index];
+  DYNA_RETURN_IF_ERROR(lookForStop(run, i));
+  if (leavesOut(i))
+    return Status::ok();
+  const Moment before = options_.trace ? now() : Moment();
+  machine_.context().matrix_flops = 0;
+  spent_.clear();
+  const bool isCall = roleOf(i) >= 0;
+  const bool isSwitch = exchangeOf(i.op).isSwitch();
+  const double begin = isCall || isSwitch ? clockSeconds() : 0;
+  DYNA_RETURN_IF_ERROR(runInstruction(run));
+  const double passed = isCall || isSwitch ? clockSeconds() - begin : 0;
+  (isCall ? result.busySeconds : result.switchSeconds) += passed;
+  if (isCall && isPerMicroBatch(i.op))
+    result.layerSeconds[i.layer] += passed;
+  result.flops += static_cast<double>(machine_.context().matrix_flops);
+  result.formulaFlops += formulaFlops(run, i);
+  if (options_.trace)
+    DYNA_RETURN_IF_ERROR(trace(run, i, before, liveBytes));
+  // Started exchanges progress between instructions too, not only in kernels
+  // and waits.
+  return options_.transport ? options_.transport->progress() : Status::ok();
 }
 
 Status Executor::openBody(Run &run) {

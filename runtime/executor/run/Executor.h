@@ -13,6 +13,7 @@
 #define DYNA_RUNTIME_EXECUTOR_RUN_EXECUTOR_H
 
 #include "runtime/data/BatchReader.h"
+#include "runtime/executor/rank/DeviceTurns.h"
 #include "runtime/executor/rank/GraphSeat.h"
 #include "runtime/executor/run/MemoryCheck.h"
 #include "runtime/executor/step/Pruning.h"
@@ -65,6 +66,9 @@ struct ExecutorOptions {
   /// are null for the only rank, and must outlive the executor.
   Transport *transport = nullptr;
   HostExchange *host = nullptr;
+  /// Turns of devices, at the number of the lower of the two ranks that share a device.
+  /// Null if other processes have ranks. Must outlive the executor.
+  std::deque<DeviceTurns> *turns = nullptr;
 };
 
 class Executor {
@@ -233,6 +237,12 @@ private:
   /// Adds the slice of an instruction that has just run, and those in it.
   Status trace(const Run &run, const plan::Instruction &i, const Moment &before,
                int64_t liveBytes);
+  /// Runs the instruction at `run.index`, unless a dropped step leaves it out.
+  Status runNext(Run &run, int64_t liveBytes);
+  /// Waits for the rank's turn before an item, and ends the turn behind it.
+  Status beginItem(Run &run);
+  void endItem(Run &run);
+  DeviceTurns &turnsOf(const Run &run) const;
   Status runInstruction(Run &run);
   /// Asks `stops` before the first call of a micro-batch in each direction, and
   /// drops the step if it returns true.
@@ -250,6 +260,7 @@ private:
   uint64_t modelHash_ = 0;
   int layers_ = 0; ///< of the model
   int64_t version_ = 0;
+  int64_t endedTurns_ = 0; ///< of this rank's device, in all steps before
   std::unique_ptr<NextGraphs> next_;
   std::unique_ptr<MemoryCheck> memoryCheck_;
   std::vector<Transport::Spent> spent_; ///< in the instruction, if traced

@@ -26,6 +26,9 @@ RankTeam::create(const std::vector<GraphUse> &graphs,
   std::unique_ptr<RankTeam> team(new RankTeam(graphs, options.sparseFrom));
   for (RankResources &own : ranks)
     team->ranks_.push_back({std::move(own), nullptr, nullptr});
+  if (static_cast<int>(team->ranks_.size()) == team->worldRanks())
+    for (size_t local = 0; local < team->ranks_.size(); ++local)
+      team->turns_.emplace_back();
   DYNA_RETURN_IF_ERROR(team->onAllRanks([&](Rank &rank) {
     ExecutorOptions own = options;
     own.dynamicBytes = rank.own.dynamicBytes;
@@ -35,6 +38,7 @@ RankTeam::create(const std::vector<GraphUse> &graphs,
     if (Transport *wires = rank.own.hostWires())
       rank.host = std::make_unique<HostExchange>(*wires);
     own.host = rank.host.get();
+    own.turns = team->turns_.empty() ? nullptr : &team->turns_;
     DYNA_ASSIGN_OR_RETURN(
         rank.executor,
         Executor::create(graphs, variant, *rank.own.device, own));
@@ -175,8 +179,12 @@ Status RankTeam::replace(const Replacement &to) {
   for (Rank &rank : ranks_)
     if (Status ended = rank.executor->endReplacement(isDone); status.isOk())
       status = std::move(ended);
-  if (isDone)
+  if (isDone) {
     graphs_ = to.graphs;
+    // Other ranks share devices now.
+    for (DeviceTurns &turns : turns_)
+      turns.restart();
+  }
   DYNA_RETURN_IF_ERROR(status);
   return chooseForms();
 }

@@ -19,6 +19,7 @@
 #include "runtime/plan/graph/ExecutableGraph.h"
 #include "runtime/transport/Transport.h"
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -190,7 +191,8 @@ private:
   int64_t logicalBytes(int parameter, ParameterPart part) const;
 
   std::vector<GraphUse> graphs_;
-  double sparseFrom_; ///< of ExecutorOptions
+  double sparseFrom_;             ///< of ExecutorOptions
+  std::deque<DeviceTurns> turns_; ///< by rank; empty with other processes
   std::vector<Rank> ranks_;
   std::vector<StepResult> results_; ///< of the last run, by local rank
 };

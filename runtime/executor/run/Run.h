@@ -29,10 +29,11 @@ struct Run {
       const StepScalars &scalars, StepResult &result)
       : machine(machine), seat(seat), variant(variant), plan(verified.plan),
         program(plan.ranks[machine.rank()]), samples(verified.samples),
-        miniBatch(miniBatch), scalars(scalars), result(result),
-        blocks(seat.view(), plan, program), staging(plan.microBatchCount()),
-        segments(plan.microBatchCount()), isMasked(seat.view().layers()),
-        hasValues(seat.view().parameters()),
+        items(verified.turns.of(machine.rank())),
+        turns(verified.turns.count(machine.rank())), miniBatch(miniBatch),
+        scalars(scalars), result(result), blocks(seat.view(), plan, program),
+        staging(plan.microBatchCount()), segments(plan.microBatchCount()),
+        isMasked(seat.view().layers()), hasValues(seat.view().parameters()),
         isSliced(countSlices(plan).samples > 0),
         losses(static_cast<int>(seat.view().model().lossLayers().size())) {}
 
@@ -70,7 +71,11 @@ struct Run {
   const plan::Plan &plan;
   const plan::RankProgram &program;
   const std::vector<int64_t> &samples; ///< of the phase, in the mini-batch
-  const MiniBatch &miniBatch;          ///< of the step
+  /// Items for which the rank waits for its turn; `nextItem` is the next of them.
+  const std::vector<Turns::Item> &items;
+  size_t nextItem = 0;
+  const int turns;            ///< of the rank's device in this phase
+  const MiniBatch &miniBatch; ///< of the step
   const StepScalars &scalars;
   StepResult &result;
   ProgramBlocks blocks;

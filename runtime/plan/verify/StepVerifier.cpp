@@ -482,10 +482,12 @@ VerifiedStep::proveFor(const SwitchTable &switches, plan::StepPlan step,
     DYNA_RETURN_IF_ERROR(
         checkRegion(step, proven.blocks_[rank], rank, regionLimits, position));
   }
-  for (int k = 0; k < step.phaseCount(); ++k)
-    proven.phases_.push_back({std::move(step.phases[k].plan),
-                              std::move(step.phases[k].samples),
-                              std::move(lengthsOf[k]), phases[k]});
+  for (int k = 0; k < step.phaseCount(); ++k) {
+    Turns turns(switches.graph(phases[k].graph), step.phases[k].plan);
+    proven.phases_.push_back(
+        {std::move(step.phases[k].plan), std::move(step.phases[k].samples),
+         std::move(lengthsOf[k]), phases[k], std::move(turns)});
+  }
   proven.lengths_ = std::move(lengths);
   proven.ranks_ = ranks;
   return proven;

@@ -38,6 +38,7 @@
 #ifndef DYNA_RUNTIME_PLAN_STEPVERIFIER_H
 #define DYNA_RUNTIME_PLAN_STEPVERIFIER_H
 
+#include "runtime/plan/graph/Turns.h"
 #include "runtime/plan/verify/PlanVerifier.h"
 #include "runtime/plan/verify/StepMemory.h"
 
@@ -88,6 +89,7 @@ public:
     std::vector<int64_t> samples; ///< in the form of plan::Phase
     std::vector<int64_t> lengths; ///< tokens of these samples
     SwitchTable::PhaseSwitches switches;
+    Turns turns; ///< of ranks that share devices
   };
   const std::vector<Phase> &phases() const { return phases_; }
   int phaseCount() const { return static_cast<int>(phases_.size()); }

@@ -198,6 +198,7 @@ public:
     options.transport = &transport_;
     options.host = &host_;
     options.stops = test_.stops;
+    options.turns = turns;
     options.clock = clock;
     options.sharesLayerTimes = clock != nullptr;
     auto made = Executor::create({{&graph_}}, **variant, *device_, options);
@@ -231,7 +232,7 @@ public:
       if (test_.shuffle)
         EXPECT_GT(
             shufflePlan(graph_, *plan, batch.lengths(), test_.shuffle + s, 300),
-            10);
+            5);
       StepResult result;
       DYNA_RETURN_IF_ERROR(runPlan(*executor_, graph_, *plan, batch,
                                    TinyRun::scalars(s, 1.0), result));
@@ -281,6 +282,7 @@ public:
   TraceRecorder trace;
   std::vector<int64_t> limits; ///< of plans, by rank
   double (*clock)() = nullptr; ///< of layer functions, whose times are shared
+  std::deque<DeviceTurns> *turns = nullptr; ///< ExecutorOptions'
   GraphSeat &seat() { return executor_->seat(); }
   const RankView &view() { return seat().view(); }
   Executor &executor() { return *executor_; }
@@ -378,10 +380,14 @@ inline Outcome runStrategy(const StrategyCase &test) {
     times.emplace_back(model.elements(p));
   }
   std::mutex mutex;
+  std::deque<DeviceTurns> turns;
+  for (int rank = 0; rank < planner->graph().ranks(); ++rank)
+    turns.emplace_back();
   Status ran = runRanks(planner->graph().ranks(), [&](Transport &transport) {
     transport.setTimeout(kPatience);
     StrategyRank rank(test, program, *planner, transport);
     rank.limits = *bytes;
+    rank.turns = &turns;
     DYNA_RETURN_IF_ERROR(rank.create((*bytes)[transport.rank()]));
     DYNA_RETURN_IF_ERROR(rank.initialize());
     Outcome own;

@@ -177,6 +177,47 @@ std::vector<StrategyCase> slicedPlans() {
 INSTANTIATE_TEST_SUITE_P(SlicedPlans, StrategyRunTest,
                          testing::ValuesIn(slicedPlans()));
 
+/// Two ranks on each device, with all that a step may have.
+std::vector<StrategyCase> mirroredPlans() {
+  std::vector<StrategyCase> cases;
+  const char *const strategies[] = {"dp=2,pp=2,mirror=1,layers=3+2",
+                                    "dp=2,pp=4,mirror=1,layers=2+1+1+1",
+                                    "dp=4,pp=2,mirror=1,layers=2+3,zero=1",
+                                    "dp=2,pp=4,mirror=1,layers=1+2+1+1,zero=1"};
+  const std::vector<int64_t> lengths[] = {
+      {5, 1, 17, 9, 3, 12, 1, 8}, {7}, {4, 9, 4}};
+  for (int turn = 0; turn < 24; ++turn) {
+    StrategyCase test{strategies[turn % 4], Schedule::Chimera};
+    test.recompute = static_cast<plan::Recompute>(turn % 3);
+    test.splitBackward = turn % 5 == 1;
+    test.lengths = lengths[turn % 7 == 3 ? 1 : turn % 7 == 5 ? 2 : 0];
+    test.nestedTie = turn % 6 == 4 && turn % 4 < 2;
+    test.slices = turn % 8 == 6 ? "5" : "none";
+    test.shuffle = turn % 3 == 2 ? 700 + turn : 0;
+    // Plans fall back to these if they do not fit memory.
+    if (turn >= 20)
+      test.schedule = turn % 2 ? Schedule::Sequential : Schedule::Adaptive;
+    cases.push_back(test);
+  }
+  return cases;
+}
+
+INSTANTIATE_TEST_SUITE_P(MirroredPlans, StrategyRunTest,
+                         testing::ValuesIn(mirroredPlans()));
+
+/// Chimera on four devices against 1F1B on four devices.
+TEST(MirroredRunTest, ChimeraEqualsOneForwardOneBackward) {
+  StrategyCase chimera{"dp=2,pp=4,mirror=1,layers=2+1+1+1", Schedule::Chimera};
+  StrategyCase plain{"pp=4,layers=2+1+1+1", Schedule::OneForwardOneBackward};
+  chimera.steps = plain.steps = 5;
+  const Outcome expected = runStrategy(plain), got = runStrategy(chimera);
+  ASSERT_EQ(expected.losses.size(), 5u);
+  expectNear(expected.losses, got.losses, 1e-10);
+  expectNear(expected.norms, got.norms, 1e-10);
+  for (size_t p = 0; p < expected.parameters.size(); ++p)
+    expectNear(expected.parameters[p], got.parameters[p], 1e-10);
+}
+
 /// The verifier's word is enough: whatever order it accepts computes the same,
 /// touches no memory that it should not, and ends.
 std::vector<StrategyCase> shuffledPlans() {

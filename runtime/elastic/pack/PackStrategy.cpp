@@ -19,8 +19,11 @@ StatusOr<Strategy> packStrategy(const Strategy &now, int ranks, int layers) {
   Strategy packed = now;
   packed.name.clear();
   packed.layers.clear();
-  packed.dp = std::gcd(now.dp, ranks / now.tp);
+  // Two mirrored replicas share devices, and count as one.
+  const int perDevice = now.mirror ? 2 : 1;
+  packed.dp = std::gcd(now.dp / perDevice, ranks / now.tp);
   packed.pp = ranks / now.tp / packed.dp;
+  packed.dp *= perDevice;
   if (packed.pp > layers)
     return Status::invalidArgument(formatText(
         "%d ranks have %d stages (strategy '%s'), but the model has %d layers: "

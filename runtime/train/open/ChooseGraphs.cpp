@@ -64,21 +64,36 @@ Status checkRanks(const TrainOptions &options, const Strategy &strategy) {
   return Status::ok();
 }
 
-/// Fails if devices are to have two ranks each, which only plans have yet.
-Status checkMirrored(const PlanRequest &request) {
-  return isMirrored(request)
-             ? Status::invalidArgument(
-                   "--pipeline chimera and mirror=1 do not run yet: dyna-plan "
-                   "--pipeline chimera plans and simulates them; leave them "
-                   "out here, or give another --pipeline")
-             : Status::ok();
+/// Fails if flags or the launcher exclude two ranks on a device (Chimera).
+Status checkMirrored(const Session &session, const PlanRequest &request) {
+  if (!isMirrored(request))
+    return Status::ok();
+  DYNA_RETURN_IF_ERROR(mirrorReplicas(request.strategy).status());
+  const TrainOptions &options = session.options;
+  if (launchedProcesses() > 1)
+    return Status::invalidArgument(formatText(
+        "--pipeline chimera gives each device two ranks, which have to be "
+        "threads of one process, but %d processes were started: start the "
+        "program alone, or give another --pipeline",
+        launchedProcesses()));
+  for (auto [flag, isGiven] :
+       {std::pair("--ranges", session.hasRanges()),
+        {"--rebalance", !options.rebalance.empty()},
+        {"--profile", !options.profile.empty()},
+        {"--repack auto", options.repack.find("auto") != std::string::npos}})
+    if (isGiven)
+      return Status::invalidArgument(formatText(
+          "--pipeline chimera and %s do not go together: leave out %s, or give "
+          "another --pipeline",
+          flag, flag));
+  return Status::ok();
 }
 
 /// Makes the graph of a strategy, with the options of its plans.
 StatusOr<PlannedGraph> makeGraph(Session &session, Strategy strategy) {
   const TrainOptions &options = session.options;
   DYNA_RETURN_IF_ERROR(checkRanks(options, strategy));
-  DYNA_RETURN_IF_ERROR(checkMirrored(planRequest(options, strategy)));
+  DYNA_RETURN_IF_ERROR(checkMirrored(session, planRequest(options, strategy)));
   DYNA_ASSIGN_OR_RETURN(auto costs,
                         CostModel::open(*session.model, options.costs));
   std::vector<std::string> notes;

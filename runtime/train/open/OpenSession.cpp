@@ -379,7 +379,8 @@ Status makeTeam(Session &session, std::vector<RankResources> &ranks,
     }
     session.run = static_cast<uint64_t>(run);
   }
-  int threads = threadsOfRank(session.options, ranks);
+  const int perDevice = session.home().graph->strategy().mirror ? 2 : 1;
+  int threads = threadsOfRank(session.options, ranks, perDevice);
   DYNA_ASSIGN_OR_RETURN(auto regions, chooseRegions(session, local, threads,
                                                     training, processes.get()));
   openPlanner(session, regions);

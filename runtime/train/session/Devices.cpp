@@ -22,7 +22,7 @@ Status checkDevices(const Model &model, const TrainOptions &options) {
 }
 
 int threadsOfRank(const TrainOptions &options,
-                  const std::vector<RankResources> &ranks) {
+                  const std::vector<RankResources> &ranks, int perDevice) {
   const int given = static_cast<int>(options.threads);
   const Transport *transport = ranks.front().hostWires();
   if (!transport)
@@ -30,7 +30,7 @@ int threadsOfRank(const TrainOptions &options,
   int all = given > 0 ? given : availableCores();
   int share =
       given > 0 ? static_cast<int>(ranks.size()) : transport->ranksPerCore();
-  return std::max(1, all / share);
+  return std::max(1, all * perDevice / share);
 }
 
 } // namespace dyna

@@ -58,9 +58,10 @@ Status checkDevices(const Model &model, const TrainOptions &options);
 
 /// Returns the host threads that serve each device; 0: one for every core. The
 /// ranks of this process share --threads. Without that flag they share all
-/// cores with the ranks of other processes of the machine.
+/// cores with the ranks of other processes of the machine. `perDevice` ranks work
+/// in turns, and each gets what they have together.
 int threadsOfRank(const TrainOptions &options,
-                  const std::vector<RankResources> &ranks);
+                  const std::vector<RankResources> &ranks, int perDevice = 1);
 
 } // namespace dyna
 

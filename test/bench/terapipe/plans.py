@@ -100,7 +100,7 @@ class Bench:
         lines = done.stdout.splitlines() if not over else []
         if not lines and not over and done.returncode not in (0, 1, 2):
             raise SystemExit(f"dyna-plan {' '.join(words)} ends with {done.returncode}: {done.stderr.strip()}")
-        entry = {"key": key, "row": kept(json.loads(lines[0]), done.returncode == 0) if lines else None, "over": over, "cpu_seconds": round(seconds, 2)}
+        entry = {"key": key, "row": kept(json.loads(lines[0])) if lines else None, "over": over, "cpu_seconds": round(seconds, 2)}
         self.known[key] = entry
         with self.store.open("a") as out:
             out.write(json.dumps(entry) + "\n")
@@ -134,10 +134,9 @@ class Bench:
         return 2 * launch * setting.own * count * (MODELS[setting.model][0] // setting.pp)
 
 
-def kept(row, fits):
-    """What is kept of a row of --json."""
-    out = {name: row[name] for name in ("seconds", "bound_seconds", "busy_bound_seconds", "micro_batches", "exchange", "other_schedules")}
+def kept(row):
+    """What is kept of a row of --json. A plan that does not fit has a row, too."""
+    out = {name: row[name] for name in ("seconds", "bound_seconds", "busy_bound_seconds", "micro_batches", "exchange", "other_schedules", "fits")}
     out["cut"] = [part["tokens"] for part in row["cuts"][0]["slices"]] if row.get("cuts") else []
-    out["fits"] = fits
     out["peak_bytes"] = max(stage["peak_bytes"] for stage in row["stages"])
     return out

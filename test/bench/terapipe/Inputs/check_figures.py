@@ -48,6 +48,9 @@ with tempfile.TemporaryDirectory() as work:
     tight.write_text(plans.COSTS.read_text().replace("memory_bytes: 16000000000", "memory_bytes: 3500000000"))
     most = figures.largest_batch(plans.Bench(folder, tool, folder, tight), setting, "gpipe", out)
     assert most["batch"] == 2 and not most["open"], most
+    none_fits = folder / "none_fits.textproto"
+    none_fits.write_text(plans.COSTS.read_text().replace("memory_bytes: 16000000000", "memory_bytes: 1000000"))
+    assert not plans.Bench(folder, tool, folder, none_fits).plan(setting, 1)["fits"] and bench.plan(setting, 1)["fits"]
     # Two replicas whose nodes share a port reduce their gradients eight times as slowly.
     pair = setting._replace(batch=4, dp=2)
     plan = bench.plan(pair, 1)

@@ -325,10 +325,7 @@ private:
     };
     DYNA_RETURN_IF_ERROR(
         writer_.write(plan, replicas_, options, trains, seconds));
-    Load largest = largestLoadOf(graph_.model(), options, alone);
-    if (options.slices.any())
-      largest.queries = largest.keys = largest.segments =
-          options.slices.largest(largest.queries);
+    const Load largest = largestLoadOf(graph_.model(), options, alone);
     DYNA_RETURN_IF_ERROR(writer_.placeAll(plan, replicas_, &largest));
     return plan;
   }

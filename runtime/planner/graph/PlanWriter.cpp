@@ -34,6 +34,9 @@ Load largestLoadOf(const Model &model, const PlanOptions &options, bool alone) {
   Load largest = times(loadOfSample(length), tokens / length) +
                  loadOfSample(tokens % length);
   largest.segments = samples;
+  if (options.slices.any())
+    largest.queries = largest.keys = largest.segments =
+        options.slices.largest(tokens);
   return largest;
 }
 

@@ -28,7 +28,8 @@ namespace dyna {
 bool goesByMemory(const PlanOptions &options);
 
 /// Returns a load that is at least that of every micro-batch of several samples. With
-/// `alone` it is also at least that of every sample alone.
+/// `alone` it is also at least that of every sample alone. If they are sliced it is that
+/// of the largest slice.
 Load largestLoadOf(const Model &model, const PlanOptions &options, bool alone);
 
 /// A plan without places.

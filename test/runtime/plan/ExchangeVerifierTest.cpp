@@ -126,6 +126,13 @@ const Case cases[] = {
        Editor e(p);
        e.move(Instruction::COMBINE_NORM, 0, 0, e.find(Instruction::UPDATE, 1));
      }},
+    // A norm that comes later is in no rank's sum.
+    {"(COMBINE_NORM): the gradient norm of layer 2 is missing",
+     [](plan::Plan &p) {
+       Editor e(p);
+       e.move(Instruction::GRAD_NORM, 2, 0,
+              e.find(Instruction::COMBINE_NORM, 0) + 1);
+     }},
     {"rank 1: instruction", [](plan::Plan &p) { removeNorms(p.ranks[1]); }},
     // One of three parameters alone, twice, one that the layer does not update,
     // one that it has not.

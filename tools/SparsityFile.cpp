@@ -42,20 +42,6 @@ std::string shortened(const std::string &text) {
   return text.size() <= most ? text : text.substr(0, most) + "...";
 }
 
-/// Returns the number of a layer, or -1.
-int findLayer(const Model &model, const std::string &field) {
-  for (int l = 0; l < model.layers(); ++l)
-    if (model.layer(l).name() == field)
-      return l;
-  constexpr size_t mostDigits = 9;
-  const bool isNumber = !field.empty() && field.size() <= mostDigits &&
-                        std::all_of(field.begin(), field.end(), [](char c) {
-                          return c >= '0' && c <= '9';
-                        });
-  const int number = isNumber ? std::atoi(field.c_str()) : -1;
-  return number < model.layers() ? number : -1;
-}
-
 StatusOr<double> parseSparsity(const std::string &field) {
   const char *begin = field.c_str();
   char *end = nullptr;
@@ -98,6 +84,19 @@ StatusOr<int> readLine(const std::vector<std::string> &fields,
 }
 
 } // namespace
+
+int findLayer(const Model &model, const std::string &field) {
+  for (int l = 0; l < model.layers(); ++l)
+    if (model.layer(l).name() == field)
+      return l;
+  constexpr size_t mostDigits = 9;
+  const bool isNumber = !field.empty() && field.size() <= mostDigits &&
+                        std::all_of(field.begin(), field.end(), [](char c) {
+                          return c >= '0' && c <= '9';
+                        });
+  const int number = isNumber ? std::atoi(field.c_str()) : -1;
+  return number < model.layers() ? number : -1;
+}
 
 StatusOr<LayerStates> parseLayerStates(const std::string &text,
                                        const std::string &name,

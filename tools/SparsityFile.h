@@ -12,6 +12,10 @@
 
 namespace dyna {
 
+/// Returns the number of the layer that has this name, or this number from 0; -1 if there is
+/// none.
+int findLayer(const Model &model, const std::string &field);
+
 /// Returns the states that a file gives the layers of a model. Layers that it does not
 /// name are dense and train. A line is
 ///

@@ -401,7 +401,8 @@ cost::Direction directionOf(int role) {
 double CostModel::seconds(const KindAt &at, cost::Direction direction,
                           const Load &load) const {
   return at.state == 0 ? denseSeconds(at, direction, load)
-                       : stateSeconds(at, direction, load);
+                       : stateSeconds(at, direction,
+                                      loadThatReaches(load, states_[at.state]));
 }
 
 double CostModel::denseSeconds(const KindAt &at, cost::Direction direction,

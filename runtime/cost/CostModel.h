@@ -13,7 +13,7 @@
 // contain attention that stores them. It computes the products of all pairs,
 // and then moves the scores in kernels of their own.
 //
-// Layers may be pruned and frozen (LayerState.h). The share of products by
+// Layers may be pruned and frozen (LayerState.h), and tokens may leave before them. The share of products by
 // weights in a function's seconds is that of the estimate: their flops at the
 // device's rate. This share is scaled as the table of sparse products says,
 // also if the seconds were measured.

@@ -102,6 +102,13 @@ Status checkChimera(const PlanFlags &flags) {
                 "with it");
 }
 
+/// Checks flags that give layers states.
+Status checkStateFlags(const PlanFlags &flags) {
+  return expect(flags.exitShares.getNumOccurrences() > 0 ||
+                    flags.exitUnit.getNumOccurrences() == 0,
+                "--exit-unit is about --exit-shares: give these, too");
+}
+
 /// Files that are read are not written over.
 Status checkOutputs(const PlanFlags &flags) {
   for (const auto *output : {&flags.trace, &flags.svg}) {
@@ -155,7 +162,8 @@ Status PlanFlags::check() const {
          inFlight,       splitBackward,
          slices,         rankMemory,
          sparsity,       rebalance,
-         repack,         layerPattern},
+         repack,         layerPattern,
+         exitShares,     exitUnit},
         " is about steps, and --switch about what is between them: give one"));
   DYNA_RETURN_IF_ERROR(expect(!lengths.empty() || isSwitch,
                               "expects --lengths: numbers, or a file of them"));
@@ -179,6 +187,7 @@ Status PlanFlags::check() const {
     DYNA_RETURN_IF_ERROR(expect(exhaustive && exhaustivePercent >= 0,
                                 "--exhaustive-percent expects --exhaustive, "
                                 "and a number that is not negative"));
+  DYNA_RETURN_IF_ERROR(checkStateFlags(*this));
   DYNA_RETURN_IF_ERROR(checkElasticFlags(*this));
   DYNA_RETURN_IF_ERROR(checkChimera(*this));
   return isSwitch ? Status::ok() : checkStrategies(*this);

@@ -68,6 +68,16 @@ struct PlanFlags {
                      "SPARSITY, frozen\": layers that are pruned or frozen, "
                      "by name or number"),
       llvm::cl::value_desc("FILE"), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> exitShares{
+      "exit-shares",
+      llvm::cl::desc("Shares of all tokens that leave behind layers, such as "
+                     "\"h.3:0.3; h.7:0.2\": later layers compute the others"),
+      llvm::cl::value_desc("LAYER:SHARE;..."), llvm::cl::cat(category)};
+  llvm::cl::opt<std::string> exitUnit{
+      "exit-unit",
+      llvm::cl::desc("With --exit-shares: tokens, which leave one by one, or "
+                     "samples (default: tokens)"),
+      llvm::cl::init("tokens"), llvm::cl::cat(category)};
   llvm::cl::opt<std::string> rebalance{
       "rebalance",
       llvm::cl::desc("Policies that cut the layers anew, such as "

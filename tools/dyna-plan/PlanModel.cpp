@@ -20,6 +20,7 @@
 #include "runtime/base/text/Text.h"
 #include "runtime/cost/StoredScores.h"
 #include "runtime/planner/estimate/LackingCosts.h"
+#include "tools/ExitShares.h"
 #include "tools/SparsityFile.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
@@ -198,12 +199,25 @@ static Status takeStates(CostModel &costs, const std::string &path) {
   return Status::ok();
 }
 
+/// Sets how many tokens reach the layers, beside states that they have, and notes it.
+static Status takeExits(CostModel &costs, const std::string &shares,
+                        const std::string &unit) {
+  LayerStates states = costs.layerStates();
+  DYNA_RETURN_IF_ERROR(setExitShares(shares, unit, costs.model(), states));
+  DYNA_RETURN_IF_ERROR(costs.setStates(std::move(states)));
+  llvm::errs() << "note: " << printable(describeExits(costs.layerStates()))
+               << '\n';
+  return Status::ok();
+}
+
 StatusOr<CostModel> openCosts(const Model &model, CostTable table,
                               const PlanFlags &flags) {
   DYNA_ASSIGN_OR_RETURN(CostModel costs,
                         CostModel::create(model, std::move(table)));
   if (!flags.sparsity.empty())
     DYNA_RETURN_IF_ERROR(takeStates(costs, flags.sparsity));
+  if (flags.exitShares.getNumOccurrences() > 0)
+    DYNA_RETURN_IF_ERROR(takeExits(costs, flags.exitShares, flags.exitUnit));
   for (const std::string &note :
        {costs.describeOtherType(), costs.describeBasis()})
     if (!note.empty())

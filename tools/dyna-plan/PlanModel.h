@@ -27,8 +27,8 @@ bool isTrainingBinary(const std::string &path);
 /// Opens the table that --costs, --cluster and --attention describe.
 StatusOr<CostTable> openTable(const PlanFlags &flags);
 
-/// Returns the table's costs of the model, whose layers have the states of --sparsity.
-/// Notes these states, which rates forecasts assume, and whether costs were measured in
+/// Returns the table's costs of the model, whose layers have the states of --sparsity
+/// and --exit-shares. Notes these states, which rates forecasts assume, and whether costs were measured in
 /// another compute type.
 StatusOr<CostModel> openCosts(const Model &model, CostTable table,
                               const PlanFlags &flags);

@@ -1,4 +1,4 @@
-//===- LayerState.cpp - Describes pruned and frozen layers ----------------===//
+//===- LayerState.cpp - Describes pruned, frozen and exited layers --------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
@@ -7,6 +7,7 @@
 #include "runtime/base/text/Text.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace dyna {
 namespace {
@@ -22,6 +23,11 @@ Status checkState(const Model &model, int layer, const LayerState &state) {
         "layer '%s': has sparsity %g, but no matrix products whose weights "
         "could be pruned: leave it out",
         name, state.sparsity));
+  if (!(state.reach > 0 && state.reach <= 1))
+    return Status::invalidArgument(formatText(
+        "layer '%s': the share of tokens that reach it expects more than 0 and "
+        "at most 1, but got %g",
+        name, state.reach));
   return Status::ok();
 }
 
@@ -80,6 +86,35 @@ StatusOr<LayerStates> resolveStates(const Model &model, LayerStates states) {
                     [&](int producer) { return states[producer].prefix; });
   }
   return states;
+}
+
+Load loadThatReaches(const Load &load, const LayerState &state) {
+  const double reach = state.reach;
+  if (reach == 1)
+    return load;
+  auto rounded = [](double count, int64_t all) {
+    return std::clamp<int64_t>(std::llround(count), std::min<int64_t>(1, all),
+                               all);
+  };
+  auto share = [&](int64_t count) {
+    return rounded(reach * static_cast<double>(count), count);
+  };
+  // Each query is one of the keys that it sees.
+  auto pairs = [&](int64_t count) {
+    const auto own = static_cast<double>(std::min(load.queries, count));
+    const auto others = static_cast<double>(count) - own;
+    return rounded(
+        reach * (state.byTokens ? own + reach * others : own + others), count);
+  };
+  Load left;
+  left.queries = share(load.queries);
+  left.keys = share(load.keys);
+  left.segments = state.byTokens ? load.segments : share(load.segments);
+  left.pairs = pairs(load.pairs);
+  left.causalPairs = pairs(load.causalPairs);
+  left.targets = share(load.targets);
+  left.context = share(load.context);
+  return left;
 }
 
 LayerState parameterState(const Model &model, const LayerStates &states,

@@ -1,4 +1,4 @@
-//===- LayerState.h - Describes pruned and frozen layers ------------------===//
+//===- LayerState.h - Describes pruned, frozen and exited layers ----------===//
 // Part of Dyna. SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
@@ -15,6 +15,9 @@
 // Layers that are frozen, as are all layers before them, are a *prefix*. They
 // run forward alone, and keep nothing for backward. The layer behind the prefix
 // has the function of its kind, which computes an unused gradient of the input.
+//
+// Tokens may also leave the model at an exit. Layers behind it then compute fewer tokens.
+// Plans are made before that is known, so that memory and messages are those of all tokens.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,6 +43,9 @@ struct LayerState {
   bool frozen = false; ///< parameters have no gradients
   bool prefix =
       false; ///< frozen, and so is everything before: there is no backward
+  /// Share of the tokens that reach the layer. The others left at exits before it.
+  double reach = 1;
+  bool byTokens = false; ///< single tokens leave; false: whole samples do
 
   bool isDefault() const { return *this == LayerState(); }
   bool operator==(const LayerState &other) const {
@@ -48,8 +54,8 @@ struct LayerState {
   bool operator<(const LayerState &other) const { return key() < other.key(); }
 
 private:
-  std::tuple<double, WeightForm, bool, bool> key() const {
-    return {sparsity, form, frozen, prefix};
+  std::tuple<double, WeightForm, bool, bool, double, bool> key() const {
+    return {sparsity, form, frozen, prefix, reach, byTokens};
   }
 };
 
@@ -71,6 +77,13 @@ StatusOr<LayerStates> resolveStates(const Model &model, LayerStates states);
 /// products. O(layers).
 LayerState parameterState(const Model &model, const LayerStates &states,
                           int parameter);
+
+/// Returns the expected load of a layer that a share of the tokens reaches, of a load of all.
+/// If samples leave, all counts shrink by the share. If single tokens leave, each with the
+/// same probability and whatever the others do, a pair of two tokens is left if both are. A
+/// pair of a token with itself is left if the token is. Segments stay. Counts are rounded,
+/// and those that are not 0 stay at least 1.
+Load loadThatReaches(const Load &load, const LayerState &state);
 
 } // namespace dyna
 

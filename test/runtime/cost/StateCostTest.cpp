@@ -216,4 +216,41 @@ TEST(StateCostTest, DescribedDevicesKnowSparseProducts) {
   }
 }
 
+TEST(StateCostTest, LayersBehindExitsTakeTheSecondsOfFewerTokens) {
+  Model model = tiny();
+  const CostModel dense = costsOf(model);
+  for (bool byTokens : {false, true}) {
+    CostModel costs = costsOf(model);
+    LayerStates states(model.layers());
+    for (int l = block + 1; l < model.layers(); ++l) {
+      states[l].reach = 0.25;
+      states[l].byTokens = byTokens;
+    }
+    ASSERT_TRUE(costs.setStates(states).isOk());
+    const Load load = callLoad(64, 0, 64);
+    const Load left = loadThatReaches(load, states[head]);
+    ASSERT_EQ(left.targets, 16);
+    for (int l = 0; l < model.layers(); ++l)
+      for (cost::Direction direction : allDirections)
+        EXPECT_EQ(seconds(costs, l, direction, load),
+                  seconds(dense, l, direction, l <= block ? load : left));
+    EXPECT_LT(seconds(costs, head, cost::FORWARD, load),
+              0.5 * seconds(dense, head, cost::FORWARD, load));
+    // Parameters are updated for all tokens together.
+    EXPECT_EQ(seconds(costs, head, cost::UPDATE, load),
+              seconds(dense, head, cost::UPDATE, load));
+  }
+}
+
+TEST(StateCostTest, SparseLayersBehindExitsAreBoth) {
+  Model model = tiny();
+  LayerStates states = with(model, block, 0.9);
+  CostModel sparse = costsOf(model), both = costsOf(model);
+  ASSERT_TRUE(sparse.setStates(states).isOk());
+  states[block].reach = 0.5;
+  ASSERT_TRUE(both.setStates(states).isOk());
+  EXPECT_EQ(seconds(both, block, cost::BACKWARD, callLoad(64, 0, 64)),
+            seconds(sparse, block, cost::BACKWARD, callLoad(32, 0, 32)));
+}
+
 } // namespace

@@ -8,6 +8,8 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 using namespace dyna;
 using testing::HasSubstr;
 
@@ -223,6 +225,103 @@ TEST(StateBytesTest, PrefixesKeepNothing) {
   EXPECT_EQ(keptBytes(view, states, 1, plan::RECOMPUTE_NONE, load), dense);
   states[1].prefix = true;
   EXPECT_EQ(keptBytes(view, states, 1, plan::RECOMPUTE_NONE, load), 0);
+}
+
+//===----------------------------------------------------------------------===//
+// Tokens that reach a layer
+//===----------------------------------------------------------------------===//
+
+LayerState reached(double share, bool byTokens) {
+  LayerState state;
+  state.reach = share;
+  state.byTokens = byTokens;
+  return state;
+}
+
+/// Expected counts, which need not be whole.
+struct ExpectedLoad {
+  double queries = 0, pairs = 0, causalPairs = 0;
+};
+
+/// Adds up the load of every subset of the keys, times its probability. The queries are the
+/// last keys.
+ExpectedLoad overSubsets(int queries, int keys, double share) {
+  ExpectedLoad all;
+  for (int bits = 0; bits < 1 << keys; ++bits) {
+    double probability = 1;
+    ExpectedLoad one;
+    for (int key = 0; key < keys; ++key) {
+      const bool stays = bits >> key & 1;
+      probability *= stays ? share : 1 - share;
+      if (!stays)
+        continue;
+      one.queries += key >= keys - queries;
+      for (int query = keys - queries; query < keys; ++query) {
+        one.pairs += bits >> query & 1;
+        one.causalPairs += key <= query && (bits >> query & 1);
+      }
+    }
+    all.queries += probability * one.queries;
+    all.pairs += probability * one.pairs;
+    all.causalPairs += probability * one.causalPairs;
+  }
+  return all;
+}
+
+TEST(LayerStateTest, TokensThatLeaveAreExpectedLoad) {
+  // Many equal segments, so that rounding does not matter.
+  constexpr int64_t segments = 1'000'000'000;
+  const std::pair<int, int> shapes[] = {{1, 1}, {6, 6}, {3, 7}, {1, 5}};
+  for (auto [queries, keys] : shapes)
+    for (double share : {0.125, 0.4, 0.5, 0.9}) {
+      const Load load =
+          times(loadOf({keys - queries, queries}, {0, keys}), segments);
+      const Load left = loadThatReaches(load, reached(share, true));
+      const ExpectedLoad expected = overSubsets(queries, keys, share);
+      EXPECT_NEAR(left.queries, expected.queries * segments, 8);
+      EXPECT_NEAR(left.pairs, expected.pairs * segments, 8);
+      EXPECT_NEAR(left.causalPairs, expected.causalPairs * segments, 8);
+      EXPECT_EQ(left.segments, load.segments);
+    }
+}
+
+TEST(LayerStateTest, SamplesThatLeaveTakeTheirPairsWithThem) {
+  Load load;
+  for (int64_t tokens : {10, 40, 20, 30})
+    load += loadOfSample(tokens);
+  load.targets = load.queries;
+  // Every sample is there equally often, so a half is the mean over all pairs of them.
+  const Load left = loadThatReaches(load, reached(0.5, false));
+  EXPECT_EQ(left, (Load{load.queries / 2, load.keys / 2, 2, load.pairs / 2,
+                        load.causalPairs / 2, load.targets / 2, 0}));
+}
+
+TEST(LayerStateTest, CountsStayWithinTheLoad) {
+  for (bool byTokens : {false, true})
+    for (double share : {1e-9, 0.3, 1 - 1e-9, 1.0})
+      for (int64_t tokens : {0, 1, 2, 1000}) {
+        const Load load = loadOfSample(tokens);
+        const Load left = loadThatReaches(load, reached(share, byTokens));
+        EXPECT_EQ(left.queries > 0, tokens > 0);
+        EXPECT_LE(left.queries, load.queries);
+        EXPECT_LE(left.pairs, load.pairs);
+        EXPECT_LE(left.causalPairs, left.pairs);
+        EXPECT_GE(left.causalPairs, std::min<int64_t>(tokens, 1));
+        if (share == 1)
+          EXPECT_EQ(left, load);
+      }
+}
+
+TEST(LayerStateTest, SharesOutsideOfTheirRangeAreRefused) {
+  const Model model = tiny();
+  for (double share : {0.0, -0.5, 1.5, std::nan("")}) {
+    LayerStates states(model.layers());
+    states[2].reach = share;
+    EXPECT_THAT(refusal(model, states),
+                HasSubstr("layer '" + model.layer(2).name() +
+                          "': the share of tokens that reach it expects more "
+                          "than 0 and at most 1, but got"));
+  }
 }
 
 } // namespace

@@ -40,6 +40,33 @@ inline Status checkZeroWhere(const Buffer &target, int64_t offset,
   return checkRange(mask, maskOffset, count, "zero_where by a mask");
 }
 
+/// Returns InvalidArgument if these are no valid arguments of Device::addScores.
+inline Status checkScores(const Buffer &buffer, const ScoredWeights &scored) {
+  const int64_t score = scored.scoreBytes, gradient = scored.gradientBytes;
+  const bool isType = (score == 4 || score == 8) &&
+                      (gradient == score || (gradient == 2 && score == 4));
+  const bool isPlaced =
+      isType && scored.scores % score == 0 &&
+      scored.gradients % gradient == 0 &&
+      (scored.weights < 0 ? scored.mask >= 0 : scored.weights % score == 0);
+  if (!isPlaced || scored.count < 0 || scored.count > buffer.bytes())
+    return Status::invalidArgument(formatText(
+        "add_scores of %d elements of %d bytes, with gradients of %d: scores "
+        "are f32 or f64, gradients too or bf16, at multiples of their sizes, "
+        "and there are weights or a mask",
+        scored.count, score, gradient));
+  DYNA_RETURN_IF_ERROR(checkRange(buffer, scored.scores, scored.count * score,
+                                  "add_scores to scores"));
+  DYNA_RETURN_IF_ERROR(checkRange(buffer, scored.gradients,
+                                  scored.count * gradient,
+                                  "add_scores of gradients"));
+  return scored.weights < 0
+             ? checkRange(buffer, scored.mask, scored.count,
+                          "add_scores by a mask")
+             : checkRange(buffer, scored.weights, scored.count * score,
+                          "add_scores of weights");
+}
+
 } // namespace dyna
 
 #endif // DYNA_RUNTIME_DEVICE_BUFFERRANGE_H

@@ -62,6 +62,21 @@ public:
   virtual ~Event() = default;
 };
 
+/// Scores of weights, with which pruning orders them (Device::addScores). Each offset in
+/// bytes is that of `count` contiguous elements of one buffer.
+struct ScoredWeights {
+  int64_t count = 0;
+  int64_t scores = 0;  ///< f32 or f64
+  int64_t weights = 0; ///< of the type of scores; -1: only pruned weights count
+  int64_t gradients = 0;
+  int64_t mask = -1; ///< bytes; needed without weights
+  int64_t scoreBytes = 4;
+  int64_t gradientBytes = 4; ///< as scores, or 2: bf16
+  /// Address, on the device, of the factor of clipping. If it is not a number, nothing is
+  /// added. Null: 1.
+  const double *scale = nullptr;
+};
+
 class Device {
 public:
   using Deadline = std::chrono::steady_clock::time_point;
@@ -128,6 +143,12 @@ public:
   virtual Status zeroWhere(Stream &stream, Buffer &target, int64_t offset,
                            const Buffer &mask, int64_t maskOffset,
                            int64_t count, int64_t elementBytes) = 0;
+
+  /// Adds |weight * gradient| to each score. Without weights, sets the score to |gradient|
+  /// where the mask is 0, and leaves the others. Refuses ranges outside of the buffer and
+  /// elements that do not lie at multiples of their size.
+  virtual Status addScores(Stream &stream, Buffer &buffer,
+                           const ScoredWeights &scored) = 0;
 
   /// Records the present end of the stream's work in the event.
   virtual Status record(Stream &stream, Event &event) = 0;

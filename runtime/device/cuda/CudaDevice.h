@@ -91,6 +91,8 @@ public:
   Status zeroWhere(Stream &stream, Buffer &target, int64_t offset,
                    const Buffer &mask, int64_t maskOffset, int64_t count,
                    int64_t elementBytes) override;
+  Status addScores(Stream &stream, Buffer &buffer,
+                   const ScoredWeights &scored) override;
 
   Status record(Stream &stream, Event &event) override;
   Status streamWait(Stream &stream, Event &event) override;

@@ -98,6 +98,29 @@ Status CudaDevice::zeroWhere(Stream &stream, Buffer &target, int64_t offset,
       &arguments, sizeof arguments);
 }
 
+Status CudaDevice::addScores(Stream &stream, Buffer &buffer,
+                             const ScoredWeights &scored) {
+  DYNA_RETURN_IF_ERROR(checkScores(buffer, scored));
+  if (scored.count == 0)
+    return Status::ok();
+  auto *const base = static_cast<char *>(buffer.data());
+  auto at = [&](int64_t offset) {
+    return offset < 0 ? nullptr : base + offset;
+  };
+  const gpu::AddScoresArguments arguments = {
+      at(scored.scores),    at(scored.weights),
+      at(scored.gradients), reinterpret_cast<const uint8_t *>(at(scored.mask)),
+      scored.scale,         scored.count,
+      scored.scoreBytes,    scored.gradientBytes};
+  constexpr int64_t elementsOfThread = 4, mostBlocks = 1 << 12;
+  return launch(static_cast<StreamHandle>(stream.handle()), dyna_cuda_kernels,
+                static_cast<int64_t>(gpu::Kernel::add_scores),
+                std::clamp<int64_t>(scored.count /
+                                        (elementsOfThread * gpu::kPlaceThreads),
+                                    1, mostBlocks),
+                &arguments, sizeof arguments);
+}
+
 /// Returns the largest word size of which everything is a multiple.
 static int32_t wordBytes(const dyna_place &p, bool hasGaps) {
   uint64_t all = reinterpret_cast<uintptr_t>(p.source) |

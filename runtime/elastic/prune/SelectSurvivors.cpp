@@ -84,10 +84,13 @@ private:
     std::vector<int64_t> counts(bins + 1, 0);
     BitsOf<T> largest = 0;
     for (const WeightBox<T> &box : weights_)
-      for (int64_t begin = 0, all = box.rows * box.columns; begin < all;
-           begin += strip)
-        countStrip(box.values + begin, std::min(strip, all - begin), shift,
-                   counts, largest);
+      if (box.mask)
+        countAmong(box, shift, counts, largest);
+      else
+        for (int64_t begin = 0, all = box.rows * box.columns; begin < all;
+             begin += strip)
+          countStrip(box.values + begin, std::min(strip, all - begin), shift,
+                     counts, largest);
     counts[bins] = largest > infinityBits<T>();
     ownCounts_ = counts;
     DYNA_RETURN_IF_ERROR(sum_(counts));
@@ -107,6 +110,17 @@ private:
       takeHighest(counts, groupBits);
     left = shift;
     return Status::ok();
+  }
+
+  static void countAmong(const WeightBox<T> &box, int shift,
+                         std::vector<int64_t> &counts, BitsOf<T> &largest) {
+    for (int64_t i = 0, all = box.rows * box.columns; i < all; ++i) {
+      if (box.mask[i] != box.among)
+        continue;
+      const BitsOf<T> bits = magnitudeOf(box.values[i]);
+      largest = std::max(largest, bits);
+      ++counts[static_cast<size_t>(bits >> shift)];
+    }
   }
 
   static void countStrip(const T *values, int64_t count, int shift,
@@ -203,9 +217,10 @@ private:
       for (int64_t row = 0; row < box.rows; ++row) {
         const T *values = box.values + row * box.columns;
         const int64_t position = box.position + row * box.rowStride;
+        const uint8_t *mask = box.mask ? box.mask + row * box.columns : nullptr;
         for (int64_t column = 0; column < box.columns; ++column)
           if (const BitsOf<T> bits = magnitudeOf(values[column]);
-              bits >> left == prefix_)
+              bits >> left == prefix_ && (!mask || mask[column] == box.among))
             function(bits, position + column);
       }
   }
@@ -238,6 +253,17 @@ int64_t markRow(const T *values, int64_t count, uint64_t magnitude,
   return marked;
 }
 
+/// Takes back the marks of weights that were not compared.
+template <typename T>
+int64_t unmarkOthers(const WeightBox<T> &box, uint8_t *mask) {
+  int64_t marked = 0;
+  for (int64_t i = 0, all = box.rows * box.columns; i < all; ++i) {
+    mask[i] = mask[i] != 0 && box.mask[i] == box.among;
+    marked += mask[i];
+  }
+  return marked;
+}
+
 } // namespace
 
 template <typename T>
@@ -265,7 +291,7 @@ int64_t markSurvivors(const WeightBox<T> &box, const Survivors &survivors,
     marked += markRow(box.values + at + ties, box.columns - ties,
                       survivors.magnitude, false, mask + at + ties);
   }
-  return marked;
+  return box.mask ? unmarkOthers(box, mask) : marked;
 }
 
 template StatusOr<Survivors>

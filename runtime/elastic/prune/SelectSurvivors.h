@@ -39,6 +39,10 @@ template <typename T> struct WeightBox {
   int64_t rows = 0, columns = 0;
   int64_t position = 0;  ///< of the first weight, among all of the model
   int64_t rowStride = 0; ///< positions from a row to the next one
+  /// Bytes of the weights: those with the byte `among` are compared, and others do not
+  /// exist. Null: all are compared. Not owned.
+  const uint8_t *mask = nullptr;
+  uint8_t among = 1;
 };
 
 /// Rule that selects surviving weights: all above a magnitude, and those of
@@ -66,7 +70,7 @@ StatusOr<Survivors> selectSurvivors(const std::vector<WeightBox<T>> &weights,
                                     const SumCounts &sum);
 
 /// Writes 1 for each weight of a box that survives, else 0, and returns their number.
-/// `mask` has room for rows * columns.
+/// `mask` has room for rows * columns, and is not the mask of the box.
 template <typename T>
 int64_t markSurvivors(const WeightBox<T> &box, const Survivors &survivors,
                       uint8_t *mask);

@@ -5,6 +5,8 @@
 #include "runtime/elastic/prune/PrunedParameters.h"
 #include "runtime/elastic/prune/PruningSchedule.h"
 #include "runtime/elastic/prune/SelectSurvivors.h"
+#include "runtime/executor/change/PruneUnits.h"
+#include "runtime/executor/change/PrunedTensors.h"
 #include "runtime/executor/run/Executor.h"
 
 #include <algorithm>
@@ -14,31 +16,13 @@
 namespace dyna {
 namespace {
 
-/// Masters of a rank in memory that the host reads: in the arena, or copied from there.
-template <typename T> class HostMasters {
-public:
-  explicit HostMasters(RankMachine &machine) : machine_(machine) {}
-
-  StatusOr<const T *> read(int64_t place, int64_t count) {
-    if (machine_.device().sharesMemory())
-      return static_cast<const T *>(machine_.persistent(place));
-    std::vector<T> &copy = copies_.emplace_back(static_cast<size_t>(count));
-    DYNA_RETURN_IF_ERROR(machine_.toHost(
-        copy.data(), place, count * static_cast<int64_t>(sizeof(T))));
-    DYNA_RETURN_IF_ERROR(machine_.synchronize());
-    return static_cast<const T *>(copy.data());
-  }
-
-private:
-  RankMachine &machine_;
-  std::deque<std::vector<T>> copies_;
-};
-
 /// The rows of a parameter that a rank updates.
 template <typename T> struct UpdatedBox {
   int parameter;
-  bool isCounted; ///< by this rank, and by no other
-  WeightBox<T> box;
+  bool isCounted;   ///< by this rank, and by no other
+  WeightBox<T> box; ///< of masters or scores
+  WeightBox<T>
+      regrowth; ///< scores of the pruned; without values unless weights regrow
 };
 
 /// Weights that are compared with each other.
@@ -46,32 +30,35 @@ template <typename T> struct WeightGroup {
   std::vector<UpdatedBox<T>> boxes; ///< of this rank
   int64_t weights = 0;              ///< of the model
   Survivors survivors;
+  Survivors regrown; ///< of those that were pruned
 };
 
 template <typename T> class Pruning {
 public:
   /// `seat` is null on a rank without a place.
   Pruning(const Model &model, GraphSeat *seat, RankMachine &machine,
-          SumCounts sum)
-      : model_(model), seat_(seat), machine_(machine), masters_(machine),
-        sum_(std::move(sum)) {}
+          const PruneOrder &order, SumCounts sum)
+      : model_(model), seat_(seat), machine_(machine), order_(order),
+        tensors_(machine), sum_(std::move(sum)) {}
 
-  Status run(const PruneOrder &order, PruneResult &result) {
+  Status run(PruneResult &result) {
     for (const std::vector<int> &parameters :
-         prunedGroups(model_, order.isPerLayer)) {
+         prunedGroups(model_, order_.isPerLayer)) {
       DYNA_ASSIGN_OR_RETURN(WeightGroup<T> group, groupOf(parameters));
-      DYNA_ASSIGN_OR_RETURN(const bool isSelected,
-                            select(group, order.sparsity, result));
+      DYNA_ASSIGN_OR_RETURN(const bool isSelected, select(group, result));
       if (!isSelected)
         return Status::ok();
       groups_.push_back(std::move(group));
     }
     for (const WeightGroup<T> &group : groups_) {
       result.weights += group.weights;
-      result.survivors += group.survivors.count;
+      result.survivors += group.survivors.count + group.regrown.count;
+      result.regrown += group.regrown.count;
       for (const UpdatedBox<T> &box : group.boxes)
-        DYNA_RETURN_IF_ERROR(apply(group.survivors, box));
+        DYNA_RETURN_IF_ERROR(apply(group, box));
     }
+    if (seat_)
+      DYNA_RETURN_IF_ERROR(seat_->clearScores());
     return machine_.synchronize();
   }
 
@@ -81,67 +68,130 @@ private:
     for (int p : parameters) {
       const int64_t first = group.weights;
       group.weights += model_.elements(p);
-      if (!seat_ || !seat_->view().holds(p))
-        continue;
-      const int64_t place = seat_->updatedPlace(p, ParameterPart::Master);
-      if (place < 0)
+      if (!seat_ || !seat_->view().holds(p) ||
+          seat_->updatedPlace(p, ParameterPart::Master) < 0)
         continue;
       const Box own = seat_->partBox(p, ParameterPart::Mask);
       UpdatedBox<T> &box = group.boxes.emplace_back();
       box.parameter = p;
       box.isCounted = seat_->view().place(p).counts;
-      DYNA_ASSIGN_OR_RETURN(box.box.values, masters_.read(place, own.volume()));
       box.box.rows = own.size[0];
       box.box.columns = own.size[1];
       box.box.rowStride = model_.rowElements(p);
       box.box.position =
           first + own.begin[0] * box.box.rowStride + own.begin[1];
+      DYNA_RETURN_IF_ERROR(readTensors(box));
     }
     return group;
   }
 
+  Status readTensors(UpdatedBox<T> &box) {
+    const int64_t count = box.box.rows * box.box.columns;
+    auto placeOf = [&](ParameterPart part) {
+      return seat_->updatedPlace(box.parameter, part);
+    };
+    DYNA_ASSIGN_OR_RETURN(
+        box.box.values,
+        tensors_.read<T>(placeOf(order_.isByScore ? ParameterPart::Score
+                                                  : ParameterPart::Master),
+                         count));
+    if (order_.regrow == 0)
+      return Status::ok();
+    DYNA_ASSIGN_OR_RETURN(
+        box.box.mask,
+        tensors_.read<uint8_t>(placeOf(ParameterPart::Mask), count));
+    box.regrowth = box.box;
+    box.regrowth.among = 0;
+    DYNA_ASSIGN_OR_RETURN(
+        box.regrowth.values,
+        tensors_.read<T>(placeOf(ParameterPart::Score), count));
+    return Status::ok();
+  }
+
+  /// Returns how many weights of the group are to grow again: at most those that are
+  /// pruned and have a gradient.
+  StatusOr<int64_t> regrownOf(const WeightGroup<T> &group, int64_t kept) {
+    if (order_.regrow == 0)
+      return 0;
+    std::vector<int64_t> candidates(1);
+    for (const UpdatedBox<T> &one : group.boxes)
+      for (int64_t i = 0, all = one.box.rows * one.box.columns;
+           one.isCounted && i < all; ++i)
+        candidates[0] += one.box.mask[i] == 0 && one.regrowth.values[i] != 0;
+    DYNA_RETURN_IF_ERROR(sum_(candidates));
+    return std::min<int64_t>(
+        candidates[0], std::llround(order_.regrow * static_cast<double>(kept)));
+  }
+
   /// Returns false, on all ranks, if the weights have no order.
-  StatusOr<bool> select(WeightGroup<T> &group, double sparsity,
-                        PruneResult &result) {
-    std::vector<WeightBox<T>> counted;
+  StatusOr<bool> select(WeightGroup<T> &group, PruneResult &result) {
+    const int64_t kept = survivorsAt(group.weights, order_.sparsity);
+    DYNA_ASSIGN_OR_RETURN(const int64_t regrown, regrownOf(group, kept));
+    std::vector<WeightBox<T>> counted, pruned;
     for (const UpdatedBox<T> &box : group.boxes)
-      if (box.isCounted)
+      if (box.isCounted) {
         counted.push_back(box.box);
-    auto survivors = selectSurvivors(
-        counted, survivorsAt(group.weights, sparsity), group.weights, sum_);
-    if (survivors.status().code() == StatusCode::InvalidArgument) {
-      result.refusal = survivors.status().message();
+        pruned.push_back(box.regrowth);
+      }
+    DYNA_ASSIGN_OR_RETURN(const bool isSelected,
+                          select(counted, kept - regrown, group.weights,
+                                 order_.isByScore, group.survivors, result));
+    if (!isSelected || regrown == 0)
+      return isSelected;
+    return select(pruned, regrown, group.weights, /*isByScore=*/true,
+                  group.regrown, result);
+  }
+
+  StatusOr<bool> select(const std::vector<WeightBox<T>> &boxes, int64_t kept,
+                        int64_t positions, bool isByScore, Survivors &survivors,
+                        PruneResult &result) {
+    auto selected = selectSurvivors(boxes, kept, positions, sum_);
+    if (selected.status().code() == StatusCode::InvalidArgument) {
+      result.refusal =
+          isByScore ? "pruning: a gradient is no number (NaN), so scores have "
+                      "no order: go on from an earlier checkpoint"
+                    : selected.status().message();
       return false;
     }
-    DYNA_RETURN_IF_ERROR(survivors.status());
-    group.survivors = *survivors;
+    DYNA_RETURN_IF_ERROR(selected.status());
+    survivors = *selected;
     return true;
   }
 
-  Status apply(const Survivors &survivors, const UpdatedBox<T> &one) {
+  Status apply(const WeightGroup<T> &group, const UpdatedBox<T> &one) {
     const int p = one.parameter;
     const int64_t place = seat_->updatedPlace(p, ParameterPart::Mask);
-    if (machine_.device().sharesMemory()) {
-      markSurvivors(one.box, survivors,
+    const int64_t count = one.box.rows * one.box.columns;
+    if (machine_.device().sharesMemory() && !one.box.mask) {
+      markSurvivors(one.box, group.survivors,
                     static_cast<uint8_t *>(machine_.persistent(place)));
     } else {
-      const int64_t count = one.box.rows * one.box.columns;
-      std::vector<uint8_t> mask(static_cast<size_t>(count));
-      markSurvivors(one.box, survivors, mask.data());
+      const std::vector<uint8_t> mask = maskOf(group, one);
       DYNA_RETURN_IF_ERROR(machine_.toDevice(place, mask.data(), count));
       DYNA_RETURN_IF_ERROR(machine_.synchronize());
     }
-    for (ParameterPart part :
-         {ParameterPart::Master, ParameterPart::Copy,
-          ParameterPart::FirstMoment, ParameterPart::SecondMoment})
-      DYNA_RETURN_IF_ERROR(seat_->zeroPruned(p, part));
-    return Status::ok();
+    return zeroPrunedState(*seat_, p);
+  }
+
+  static std::vector<uint8_t> maskOf(const WeightGroup<T> &group,
+                                     const UpdatedBox<T> &one) {
+    std::vector<uint8_t> mask(
+        static_cast<size_t>(one.box.rows * one.box.columns));
+    markSurvivors(one.box, group.survivors, mask.data());
+    if (group.regrown.count == 0)
+      return mask;
+    std::vector<uint8_t> regrown(mask.size());
+    markSurvivors(one.regrowth, group.regrown, regrown.data());
+    for (size_t i = 0; i < mask.size(); ++i)
+      mask[i] |= regrown[i];
+    return mask;
   }
 
   const Model &model_;
   GraphSeat *const seat_;
   RankMachine &machine_;
-  HostMasters<T> masters_;
+  const PruneOrder &order_;
+  HostTensors tensors_;
   const SumCounts sum_;
   std::vector<WeightGroup<T>> groups_;
 };
@@ -185,10 +235,14 @@ Status Executor::prune(const Model &model, const PruneOrder &order,
       counts[i] = std::llround(values[i]);
     return Status::ok();
   };
+  auto pruneAs = [&](auto one) {
+    using T = decltype(one);
+    return order.structure == PrunedStructure::Element
+               ? Pruning<T>(model, home, machine_, order, sum).run(result)
+               : pruneUnits<T>(model, home, machine_, order, sum, result);
+  };
   const Status status =
-      model.masterType() == plan::F64
-          ? Pruning<double>(model, home, machine_, sum).run(order, result)
-          : Pruning<float>(model, home, machine_, sum).run(order, result);
+      model.masterType() == plan::F64 ? pruneAs(double()) : pruneAs(float());
   const auto end = std::chrono::steady_clock::now();
   result.seconds = std::chrono::duration<double>(end - begin).count();
   if (options_.trace)

@@ -57,6 +57,8 @@ static int64_t offsetOf(const ParameterPlace &place, ParameterPart part) {
     return place.v;
   case ParameterPart::Mask:
     return place.mask;
+  case ParameterPart::Score:
+    return place.score;
   }
   return -1;
 }
@@ -86,6 +88,7 @@ RowRange GraphSeat::partRows(int parameter, ParameterPart part) const {
   bool updatedOnly =
       part == ParameterPart::FirstMoment ||
       part == ParameterPart::SecondMoment || part == ParameterPart::Mask ||
+      part == ParameterPart::Score ||
       (part == ParameterPart::Master && view_.hasCopy(parameter));
   if (placeOf(parameter, part) < 0)
     return {};
@@ -174,11 +177,38 @@ Status GraphSeat::zeroPruned(int parameter, ParameterPart part) {
                             partElementBytes(model(), parameter, part));
 }
 
+Status GraphSeat::addScores(int parameter, bool ofPruned) {
+  const int64_t scores = updatedPlace(parameter, ParameterPart::Score);
+  if (scores < 0)
+    return Status::ok();
+  ScoredWeights scored;
+  scored.count = view_.updatedElements(parameter);
+  scored.scores = scores;
+  scored.weights =
+      ofPruned ? -1 : updatedPlace(parameter, ParameterPart::Master);
+  scored.gradients = updatedPlace(parameter, ParameterPart::Gradient);
+  scored.mask = updatedPlace(parameter, ParameterPart::Mask);
+  scored.scoreBytes =
+      partElementBytes(model(), parameter, ParameterPart::Score);
+  scored.gradientBytes =
+      partElementBytes(model(), parameter, ParameterPart::Gradient);
+  scored.scale = ofPruned ? nullptr : machine_.gradientScale();
+  return machine_.addScores(scored);
+}
+
 Status GraphSeat::clearMasks() {
   for (int p = 0; p < view_.parameters(); ++p)
     if (const int64_t place = placeOf(p, ParameterPart::Mask); place >= 0)
       DYNA_RETURN_IF_ERROR(
           machine_.fill(place, partBytes(p, ParameterPart::Mask), 1));
+  return clearScores();
+}
+
+Status GraphSeat::clearScores() {
+  for (int p = 0; p < view_.parameters(); ++p)
+    if (const int64_t place = placeOf(p, ParameterPart::Score); place >= 0)
+      DYNA_RETURN_IF_ERROR(
+          machine_.fill(place, partBytes(p, ParameterPart::Score), 0));
   return Status::ok();
 }
 

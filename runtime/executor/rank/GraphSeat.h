@@ -88,8 +88,14 @@ public:
   /// Zeroes elements whose mask is 0, in the rows that this rank updates. Does
   /// nothing if the parameter has no mask, or no such part.
   Status zeroPruned(int parameter, ParameterPart part);
-  /// Marks all weights as survivors.
+  /// Adds |weight * gradient| to the scores of the rows that this rank updates, unless the
+  /// step is not finite. With `ofPruned`, writes |gradient| as the score of each pruned
+  /// weight instead. Does nothing if the parameter has no scores.
+  Status addScores(int parameter, bool ofPruned);
+  /// Marks all weights as survivors, with scores of 0.
   Status clearMasks();
+  /// Makes all scores 0.
+  Status clearScores();
   /// Clears the gradient rows of other ranks, with ZeRO: this rank's
   /// contributions to them. `update` clears the rows that it applies.
   Status clearOtherRows(int layer);

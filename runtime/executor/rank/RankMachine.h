@@ -111,6 +111,9 @@ public:
     return device_.zeroWhere(*stream_, *arena_, offset, *arena_, mask, count,
                              elementBytes);
   }
+  Status addScores(const ScoredWeights &scored) {
+    return device_.addScores(*stream_, *arena_, scored);
+  }
   Status toDevice(int64_t offset, const void *source, int64_t bytes) {
     return device_.copyToDevice(*stream_, *arena_, offset, source, bytes);
   }

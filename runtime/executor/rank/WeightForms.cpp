@@ -31,6 +31,11 @@ Status WeightForms::choose(int parameter, const MaskedBox &box,
   return Status::ok();
 }
 
+void WeightForms::clear() {
+  for (auto &form : forms_)
+    form.reset();
+}
+
 int WeightForms::count() const {
   return static_cast<int>(
       std::count_if(forms_.begin(), forms_.end(),

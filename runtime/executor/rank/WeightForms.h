@@ -38,6 +38,9 @@ public:
   /// the masked form otherwise. O(rows * columns).
   Status choose(int parameter, const MaskedBox &box, double sparseFrom);
 
+  /// Makes all weights dense.
+  void clear();
+
   /// Returns the sparse form for products; null if the weight is dense or
   /// masked. Values are those of the last dyna_take_sparse_values. Valid until
   /// the next `choose` of this weight.

@@ -581,11 +581,16 @@ double Executor::formulaFlops(const Run &run, const Instruction &i) const {
     perTarget *= static_cast<double>(run.view().rows(
                      run.view().layer(i.layer).parameters(slot))) /
                  static_cast<double>(kind.parameters(slot).shape(0));
-  return static_cast<double>(role.flops_per_token()) * load.queries +
-         static_cast<double>(role.flops_per_part_token()) *
-             run.view().partTokens(load) +
-         static_cast<double>(role.flops_per_pair()) * load.pairs +
-         static_cast<double>(role.flops_per_causal_pair()) * load.causalPairs +
+  const FormulaShare share =
+      formulaShares_.empty() ? FormulaShare() : formulaShares_[i.layer];
+  const double products =
+      static_cast<double>(role.flops_per_token()) * load.queries +
+      static_cast<double>(role.flops_per_part_token()) *
+          run.view().partTokens(load);
+  const double attention =
+      static_cast<double>(role.flops_per_pair()) * load.pairs +
+      static_cast<double>(role.flops_per_causal_pair()) * load.causalPairs;
+  return share.products * products + share.attention * attention +
          std::round(perTarget) * load.targets;
 }
 

@@ -127,6 +127,10 @@ public:
   /// Adds to `counts`, by parameter, the weights that are not pruned. Each weight is
   /// counted by one rank. Parameters without masks are left out.
   Status addSurvivors(std::vector<double> &counts);
+  /// Counts this share of the formulas' work from now on, by layer.
+  void setFormulaShares(std::vector<FormulaShare> shares) {
+    formulaShares_ = std::move(shares);
+  }
 
   /// Returns the number of times that the graphs were replaced, which traces
   /// contain.
@@ -251,6 +255,7 @@ private:
   bool leavesOut(const plan::Instruction &i) const;
   double formulaFlops(const Run &run, const plan::Instruction &i) const;
 
+  std::vector<FormulaShare> formulaShares_; ///< by layer; empty: all are 1
   const dyna_variant &variant_;
   const ExecutorOptions options_;
   RankMachine machine_;

@@ -227,16 +227,32 @@ static Status clearKeyGradients(Run &run, const Instruction &i) {
 }
 
 /// Zeroes the gradients of pruned weights that the layer updates, once in a phase:
-/// before their norm is taken, or before they are used.
+/// before their norm is taken, or before they are used. If the step asks for it, they
+/// become scores first.
 static Status zeroPrunedGradients(Run &run, int layer) {
   if (run.isMasked[layer])
     return Status::ok();
   run.isMasked[layer] = true;
   const auto &list = run.view().layer(layer).parameters();
   for (int slot = 0; slot < list.size(); ++slot)
-    if (run.view().updates(layer, slot))
+    if (run.view().updates(layer, slot)) {
+      if (run.scalars.scoresPruned)
+        DYNA_RETURN_IF_ERROR(
+            run.seat.addScores(list.Get(slot), /*ofPruned=*/true));
       DYNA_RETURN_IF_ERROR(
           run.seat.zeroPruned(list.Get(slot), ParameterPart::Gradient));
+    }
+  return Status::ok();
+}
+
+/// Adds to the scores of weights that the layer updates, while their gradients and the
+/// weights of this step are there.
+static Status addScores(Run &run, int layer) {
+  const auto &list = run.view().layer(layer).parameters();
+  for (int slot = 0; slot < list.size(); ++slot)
+    if (run.view().updates(layer, slot))
+      DYNA_RETURN_IF_ERROR(
+          run.seat.addScores(list.Get(slot), /*ofPruned=*/false));
   return Status::ok();
 }
 
@@ -274,6 +290,8 @@ static Status callUpdate(Run &run, const Instruction &i) {
   if (!run.isScaled)
     DYNA_RETURN_IF_ERROR(clipGradient(run));
   DYNA_RETURN_IF_ERROR(zeroPrunedGradients(run, i.layer));
+  if (run.scalars.addsScores)
+    DYNA_RETURN_IF_ERROR(addScores(run, i.layer));
   std::vector<dyna_tensor> params, in;
   const auto &list = run.view().layer(i.layer).parameters();
   for (int slot = 0; slot < list.size(); ++slot) {

@@ -160,7 +160,7 @@ MemoryCheck::writableRanges(const Run &run, const ProgramBlocks::Uses &uses,
 
 void MemoryCheck::addParameterRanges(const Instruction &instruction,
                                      std::vector<Range> &ranges) const {
-  // Before a norm is taken the gradients of pruned weights become zero.
+  // Before a norm is taken the gradients of pruned weights become scores, and zero.
   const bool masks = instruction.op == Instruction::GRAD_NORM;
   if (!writesParameters(instruction.op) && !masks)
     return;
@@ -184,6 +184,8 @@ void MemoryCheck::addParameterRanges(const Instruction &instruction,
         written(ParameterUse::UpdatedGradients) ||
         (masks && updated && view.model().hasMask(p)))
       add(ParameterPart::Gradient, all, elementBytes(view.gradientType()));
+    if (updated && (masks || written(ParameterUse::Moments)))
+      add(ParameterPart::Score, rows, master);
     if (written(ParameterUse::Masters))
       add(ParameterPart::Master, view.hasCopy(p) ? rows : all,
           elementBytes(view.masterType(p)));

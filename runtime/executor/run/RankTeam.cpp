@@ -208,11 +208,31 @@ Status RankTeam::prune(const PruneOrder &order, PruneResult &result) {
   return Status::ok();
 }
 
-StatusOr<std::vector<double>> RankTeam::survivorsByLayer() {
+void RankTeam::useDenseForms() {
+  for (Rank &rank : ranks_)
+    if (rank.executor->hasPlace())
+      rank.executor->seat().forms().clear();
+}
+
+Status RankTeam::clearPrunedScores() {
+  for (Rank &rank : ranks_)
+    if (rank.executor->hasPlace())
+      for (int p = 0; p < model().parameters(); ++p)
+        DYNA_RETURN_IF_ERROR(
+            rank.executor->seat().zeroPruned(p, ParameterPart::Score));
+  return Status::ok();
+}
+
+StatusOr<std::vector<double>> RankTeam::survivorsByParameter() {
   std::vector<double> counts(model().parameters(), 0);
   for (Rank &rank : ranks_)
     DYNA_RETURN_IF_ERROR(rank.executor->addSurvivors(counts));
   DYNA_RETURN_IF_ERROR(sum(counts));
+  return counts;
+}
+
+StatusOr<std::vector<double>> RankTeam::survivorsByLayer() {
+  DYNA_ASSIGN_OR_RETURN(const auto counts, survivorsByParameter());
   std::vector<double> layers;
   for (int layer = 0; layer < model().layers(); ++layer) {
     layers.push_back(0);
@@ -390,8 +410,9 @@ int64_t RankTeam::partBytes(int parameter, ParameterPart part) const {
       includes(graphs_.front().persistent, Persistent::Training);
   const bool exists =
       part == ParameterPart::Master ||
-      (part == ParameterPart::Copy   ? model().hasCopy(parameter)
-       : part == ParameterPart::Mask ? trains && model().hasMask(parameter)
+      (part == ParameterPart::Copy    ? model().hasCopy(parameter)
+       : part == ParameterPart::Mask  ? trains && model().hasMask(parameter)
+       : part == ParameterPart::Score ? trains && model().hasScores(parameter)
        : part == ParameterPart::Gradient
            ? trains && !model().isFrozen(parameter)
            : trains && model().hasMoments(parameter));

@@ -93,6 +93,14 @@ public:
   /// come from the ranks that update their rows. All processes call it; `prune` and
   /// `replace` do. To be called when masks were written by others.
   Status chooseForms();
+  /// Makes products read all weights in dense form, until forms are chosen again.
+  void useDenseForms();
+  /// Forgets the gradients that are scores of pruned weights, as those of a step that is
+  /// skipped.
+  Status clearPrunedScores();
+  /// Counts formula flops without the heads or channels that are pruned, until it is called
+  /// again. To be called when masks changed, by all processes together.
+  Status countUnits(PrunedStructure structure);
   /// Returns how many weights of each layer are not pruned. A parameter that layers share
   /// counts for each of them. All processes ask together.
   StatusOr<std::vector<double>> survivorsByLayer();
@@ -184,6 +192,8 @@ private:
   Take takeFromHome(int parameter, ParameterPart part);
   /// Returns where the present rows of a part are.
   std::vector<RankBox> boxesOf(int parameter, ParameterPart part) const;
+  /// Returns how many weights of each parameter with a mask are not pruned.
+  StatusOr<std::vector<double>> survivorsByParameter();
   /// Chooses the form of one weight.
   Status chooseForm(int parameter, double sparseFrom);
   /// Returns the bytes of an element of the logical tensor; gradients may be

@@ -23,6 +23,10 @@ struct StepScalars {
   /// no step changes anything. If another step is in flight at launch, the
   /// device uses the count that it leaves.
   int64_t skipsLeft = INT64_MAX;
+  /// The update adds |weight * gradient| to scores, if there are any.
+  bool addsScores = false;
+  /// Gradients of pruned weights become their scores.
+  bool scoresPruned = false;
 };
 
 /// Bytes that switches sent to one rank.

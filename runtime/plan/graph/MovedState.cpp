@@ -50,7 +50,7 @@ public:
         rows_(model.rows(parameter)), columns_(model.rowElements(parameter)) {}
 
   bool carries(ParameterPart part) const {
-    if (part == ParameterPart::Mask)
+    if (part == ParameterPart::Mask || part == ParameterPart::Score)
       return state_.form != WeightForm::Csr && !state_.frozen;
     return !state_.frozen || isValue(part);
   }

@@ -99,6 +99,9 @@ PersistentLayout persistentLayout(const RankView &view, Persistent persistent,
   for (int p : held)
     if (view.model().hasMask(p))
       places[p].mask = place(view.updatedElements(p), /*element=*/1);
+  for (int p : held)
+    if (view.model().hasScores(p))
+      places[p].score = place(view.updatedElements(p), master);
   return layout;
 }
 

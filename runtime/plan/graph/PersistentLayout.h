@@ -19,14 +19,16 @@
 namespace dyna {
 
 /// The tensors of a parameter. A mask has a byte for each weight: 0 if it is pruned,
-/// else 1. Parameters that are not pruned have none (Model::hasMask).
+/// else 1. Parameters that are not pruned have none (Model::hasMask). A score has a number
+/// for each weight, by which it is pruned or grows again (Model::hasScores).
 enum class ParameterPart {
   Master,
   Copy,
   Gradient,
   FirstMoment,
   SecondMoment,
-  Mask
+  Mask,
+  Score
 };
 
 /// Returns the part that layer functions read: the copy if there is one.
@@ -45,7 +47,8 @@ struct ParameterPlace {
   int64_t gradient = -1;
   int64_t m = -1;
   int64_t v = -1;
-  int64_t mask = -1; ///< only of parameters that are pruned
+  int64_t mask = -1;  ///< only of parameters that are pruned
+  int64_t score = -1; ///< only of these, if the run prunes by scores
 };
 
 struct PersistentLayout {
@@ -72,8 +75,8 @@ Persistent neededFor(plan::Instruction::Op op);
 std::string describePersistent(Persistent persistent);
 
 /// Places the parameters that the view holds. Equal parts lie together: all
-/// masters, all copies, all gradients, all m, all v, all masks. In each part
-/// matrices come before vectors, in the order of the manifest. Moments, masks,
+/// masters, all copies, all gradients, all m, all v, all masks, all scores. In each part
+/// matrices come before vectors, in the order of the manifest. Moments, masks, scores,
 /// and masters beside a copy have only the rows that the view updates. Frozen
 /// parameters have only a master, of the compute type. Those that a run froze have all but
 /// a gradient. The first byte is the

@@ -37,6 +37,8 @@ int64_t bytesOf(const RankView &view, int p, const LayerState &state,
       add(updated, master);
     if (!isCsr && (state.form == WeightForm::Masked || view.model().hasMask(p)))
       add(updated, /*element=*/1);
+    if (!isCsr && view.model().hasScores(p))
+      add(updated, master);
   }
   if (isCsr)
     for (bool isByColumn : {false, true})

@@ -20,6 +20,8 @@ std::vector<ParameterPart> stateParts(const Model &model, int parameter,
                  {ParameterPart::FirstMoment, ParameterPart::SecondMoment});
   if (includes(persistent, Persistent::Moments) && model.hasMask(parameter))
     parts.push_back(ParameterPart::Mask);
+  if (includes(persistent, Persistent::Moments) && model.hasScores(parameter))
+    parts.push_back(ParameterPart::Score);
   return parts;
 }
 

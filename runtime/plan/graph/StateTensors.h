@@ -9,6 +9,7 @@
 //     masters                 ranks that update rows    ranks that update rows
 //     moments (m, v)          ranks that update rows    ranks that update rows
 //     masks of the pruned     ranks that update rows    ranks that update rows
+//     scores                  ranks that update rows    ranks that update rows
 //     copies in compute type  ranks that update rows    ranks that update rows
 //
 // A rank *updates* all rows that it holds; with ZeRO it updates its own rows.
@@ -34,7 +35,7 @@
 namespace dyna {
 
 /// Returns the parts of a parameter that a rank keeps from step to step. Masters come
-/// first. `persistent` says whether there are moments and masks.
+/// first. `persistent` says whether there are moments, masks and scores.
 std::vector<ParameterPart> stateParts(const Model &model, int parameter,
                                       Persistent persistent);
 

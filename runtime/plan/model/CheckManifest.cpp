@@ -337,6 +337,34 @@ static Status checkSparseParameters(const plan::LayerKind &kind,
   return Status::ok();
 }
 
+/// Checks that groups divide their matrices, and that each matrix is in one list of a kind.
+static Status checkWeightGroups(const plan::LayerKind &kind,
+                                const std::string &where) {
+  std::set<std::pair<int, int>> seen;
+  for (const plan::WeightGroups &groups : kind.weight_groups()) {
+    if (!plan::WeightGroups::Kind_IsValid(groups.kind()) ||
+        groups.count() < 1 || groups.parts_size() == 0)
+      return bad(formatText("%s: %d groups of weights of kind %d, with %d "
+                            "parts: expects at least one of a known kind",
+                            where, groups.count(), groups.kind(),
+                            groups.parts_size()));
+    for (const plan::WeightGroups::Part &part : groups.parts()) {
+      const int slot = part.parameter(), dimension = part.dimension();
+      if (slot < 0 || slot >= kind.parameters_size() ||
+          kind.parameters(slot).shape_size() != 2 || dimension < 0 ||
+          dimension > 1 ||
+          kind.parameters(slot).shape(dimension) % groups.count() != 0)
+        return bad(formatText("%s: %d groups along dimension %d of parameter "
+                              "%d: expects a matrix that they divide",
+                              where, groups.count(), dimension, slot));
+      if (!seen.insert({groups.kind(), slot}).second)
+        return bad(formatText("%s: parameter %d is in two lists of groups",
+                              where, slot));
+    }
+  }
+  return Status::ok();
+}
+
 Status manifest_checks::checkKind(const plan::LayerKind &kind,
                                   plan::ElementType master) {
   std::string where = "layer kind '" + kind.name() + "'";
@@ -394,6 +422,7 @@ Status manifest_checks::checkKind(const plan::LayerKind &kind,
   if (kind.target_table() < 0 || kind.target_table() > kind.parameters_size())
     return bad(formatText("%s: target table %d of %d parameters", where,
                           kind.target_table(), kind.parameters_size()));
+  DYNA_RETURN_IF_ERROR(checkWeightGroups(kind, where));
   return checkSparseParameters(kind, where);
 }
 

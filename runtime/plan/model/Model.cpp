@@ -20,11 +20,15 @@ uint64_t manifestHash(const plan::Manifest &manifest) {
   hashed.clear_strategies();
   hashed.clear_ranges();
   hashed.clear_target();
-  for (plan::LayerKind &kind : *hashed.mutable_kinds())
-    kind.clear_sparse_parameters();
-  for (plan::TensorDegree &degree : *hashed.mutable_degrees())
-    for (plan::LayerKind &kind : *degree.mutable_kinds())
+  auto clear = [](auto *kinds) {
+    for (plan::LayerKind &kind : *kinds) {
       kind.clear_sparse_parameters();
+      kind.clear_weight_groups();
+    }
+  };
+  clear(hashed.mutable_kinds());
+  for (plan::TensorDegree &degree : *hashed.mutable_degrees())
+    clear(degree.mutable_kinds());
   if (hashed.has_facts()) {
     hashed.mutable_facts()->clear_stored_prefix();
     hashed.mutable_facts()->clear_skipped_buffers();
@@ -69,6 +73,7 @@ StatusOr<Model> Model::withKinds(const std::vector<int> &kinds,
   manifest.set_hash(manifestHash(manifest));
   DYNA_ASSIGN_OR_RETURN(Model model, create(std::move(manifest)));
   model.masked_ = masked_;
+  model.scored_ = scored_;
   model.parked_ = std::move(parked);
   model.compiledHash_ = compiledHash_;
   return model;

@@ -152,12 +152,17 @@ public:
   bool hasMask(int parameter) const {
     return !masked_.empty() && masked_[parameter];
   }
+  /// Returns true if ranks keep scores of the parameter: a number of the master type for
+  /// each weight.
+  bool hasScores(int parameter) const { return scored_ && hasMask(parameter); }
   /// Returns true if all layers that use the parameter accept it in sparse form
   /// (runtime/abi/Sparse.h).
   bool acceptsSparse(int parameter) const;
   /// Gives masks to these parameters, by their numbers, and to no others. The memory of
   /// ranks counts them, so graphs are made afterwards.
   void setMasks(std::vector<bool> masked) { masked_ = std::move(masked); }
+  /// Gives scores to all parameters with masks, or to none.
+  void setScores(bool isScored) { scored_ = isScored; }
 
 private:
   Model() = default;
@@ -169,6 +174,7 @@ private:
   std::vector<int64_t> elements_;
   std::vector<plan::ElementType> computeTypes_;
   std::vector<bool> masked_; ///< by parameter; empty: none is
+  bool scored_ = false;      ///< parameters with masks have scores
   std::vector<bool> parked_; ///< by parameter; empty: none is
   uint64_t compiledHash_ = 0;
   std::vector<std::vector<char>> frozenSlots_; ///< by kind and slot

@@ -281,7 +281,9 @@ std::vector<Flag> optimizerFlags() {
       text("Optimizer", "prune", "WORDS",
            "make the smallest weights of blocks zero while training, as in "
            "final=0.9,from=3000,until=7000,every=1000; also initial=0.5, "
-           "params=*.mlp.*+*.attn.*, scope=layer (default: global); from=N "
+           "params=*.mlp.*+*.attn.*, scope=layer (default: global), "
+           "criterion=gradient (default: magnitude), regrow=0.3, "
+           "structure=head or channel (default: element); from=N "
            "alone prunes once",
            &O::prune, Stored::Numbers),
       text("Optimizer", "freeze", "LIST",

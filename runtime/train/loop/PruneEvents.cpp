@@ -28,6 +28,14 @@ static Status checkSparse(const Model &model, const TrainOptions &options) {
       "out --sparse-from");
 }
 
+static StatusOr<std::vector<bool>> parametersOf(const Model &model,
+                                                const PruneFlag &flag) {
+  if (flag.structure == PrunedStructure::Element)
+    return prunedParameters(model, flag.parameters);
+  DYNA_ASSIGN_OR_RETURN(const auto units, prunedUnits(model, flag.structure));
+  return parametersOf(model, units);
+}
+
 Status setMasks(Model &model, const TrainOptions &options) {
   if (options.prune.empty()) {
     if (options.sparseFrom == 0)
@@ -36,10 +44,13 @@ Status setMasks(Model &model, const TrainOptions &options) {
                                    "--prune prunes: give both, or none");
   }
   DYNA_ASSIGN_OR_RETURN(const PruneFlag flag, parsePruneFlag(options.prune));
-  auto masked = prunedParameters(model, flag.parameters);
+  auto masked = parametersOf(model, flag);
   if (!masked.isOk())
-    return Status(masked.status().code(), "--" + masked.status().message());
+    return Status(masked.status().code(),
+                  "--prune" + masked.status().message().substr(
+                                  std::string_view("pruning").size()));
   model.setMasks(std::move(*masked));
+  model.setScores(flag.hasScores());
   return checkSparse(model, options);
 }
 
@@ -52,6 +63,7 @@ PruneEvents::PruneEvents(const TrainOptions &options, const Model &model,
       weights_ += model.elements(p);
     }
   accepted_ = acceptedBy(model);
+  scoreBytes_ = elementBytes(model.masterType());
   sparseFrom_ = options.sparseFrom > 0
                     ? options.sparseFrom
                     : sparseCrossing(model.manifest().compute_type());
@@ -66,18 +78,24 @@ Status PruneEvents::prune(RankTeam &ranks, int64_t step) {
   order.step = step;
   order.sparsity = flag_->schedule.sparsityAt(step + 1);
   order.isPerLayer = flag_->isPerLayer;
+  order.structure = flag_->structure;
+  order.isByScore = flag_->isByGradient;
+  order.regrow = flag_->regrow;
   PruneResult result;
   DYNA_RETURN_IF_ERROR(ranks.prune(order, result));
   if (!result.refusal.empty())
     return Status::invalidArgument(
         formatText("before step %d: %s", step + 1, result.refusal));
-  pruned_ = {order.sparsity, result.weights, result.survivors};
+  pruned_ = {order.sparsity, result.weights, result.survivors, step};
+  lastRegrown_ = result.regrown;
+  lastUnits_ = result.units;
+  lastSurvivingUnits_ = result.survivingUnits;
   lastStep_ = step;
   lastSeconds_ = result.seconds;
   seconds_ += result.seconds;
   ++events_;
   countForms(ranks);
-  return Status::ok();
+  return ranks.countUnits(order.structure);
 }
 
 void PruneEvents::countForms(RankTeam &ranks) {
@@ -114,6 +132,12 @@ std::vector<std::string> PruneEvents::describeStart(int64_t steps) const {
                                 accepted_, 100 * sparseFrom_)
           : masked + "and products are computed as for dense weights "
                      "(dynac --sparse compiles others)");
+  if (flag_->hasScores())
+    lines.push_back(formatText(
+        "--prune: %s takes a number beside each of them: %.1f MB over all "
+        "ranks, without replicas",
+        flag_->isByGradient ? "criterion=gradient" : "regrow=",
+        1e-6 * static_cast<double>(weights_ * scoreBytes_)));
   if (flag_->schedule.until > steps)
     lines.push_back(formatText(
         "--prune: the last event is at step %d, but the run ends with step %d",
@@ -127,6 +151,15 @@ std::string PruneEvents::describeEvent() const {
                     lastStep_ + 1, 100 * pruned_.sparsity,
                     groupDigits(pruned_.weights),
                     groupDigits(pruned_.survivors), 1e3 * lastSeconds_) +
+         (lastUnits_ == 0
+              ? ""
+              : formatText("; these are %s of %s %ss",
+                           groupDigits(lastSurvivingUnits_),
+                           groupDigits(lastUnits_), nameOf(flag_->structure))) +
+         (lastRegrown_ == 0
+              ? ""
+              : formatText("; %s of these were pruned before and start at zero",
+                           groupDigits(lastRegrown_))) +
          (accepted_ == 0
               ? ""
               : formatText("; %d of %d parameters are in sparse form on the "

@@ -4,8 +4,12 @@
 //
 // Events of --prune. An event is between two steps: `from=3000` means that step 3000, as
 // metrics count steps, is the first with these weights. A save between the two steps is
-// before the event. An event that is repeated, because its step was dropped, changes
-// nothing.
+// before the event. If the step behind an event was dropped, the save is behind the event,
+// and says so. A resumed run does not repeat it.
+//
+// Events can need scores of weights (runtime/executor/step/Pruning.h). Steps add to them as
+// long as an event is ahead. The step just before an event keeps gradients of pruned
+// weights, if weights grow again. Its products with pruned weights are dense.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +27,7 @@ namespace dyna {
 
 struct StepMetrics;
 
-/// Gives masks to the parameters that --prune names; does nothing without the flag.
+/// Gives masks, and scores if there is a need for them, to the parameters that --prune names; does nothing without the flag.
 /// Called before graphs are made. Fails if --sparse-from is given and no layer accepts
 /// sparse weights.
 Status setMasks(Model &model, const TrainOptions &options);
@@ -38,7 +42,16 @@ public:
   bool isOn() const { return flag_.has_value(); }
   /// Returns true if there is an event before the step, counted from 0.
   bool isDue(int64_t step) const {
-    return flag_ && flag_->schedule.hasEvent(step + 1);
+    return flag_ && flag_->schedule.hasEvent(step + 1) && pruned_.event != step;
+  }
+  /// Returns true if the step, counted from 0, adds to the scores of weights.
+  bool addsScores(int64_t step) const {
+    return flag_ && flag_->isByGradient &&
+           flag_->schedule.nextEvent(step + 2) >= 0;
+  }
+  /// Returns true if the step, counted from 0, keeps gradients of pruned weights.
+  bool scoresPruned(int64_t step) const {
+    return flag_ && flag_->regrow > 0 && flag_->schedule.hasEvent(step + 2);
   }
   /// Returns the first step, counted from 0, from this one on that has an event before
   /// it; -1 if there is none.
@@ -49,6 +62,12 @@ public:
   /// Prunes before a step. All processes call it, and no step is in flight. Fails on
   /// all of them if a weight is no number; nothing was changed then.
   Status prune(RankTeam &ranks, int64_t step);
+
+  /// Counts work as far as heads or channels are left, in a run that is resumed. All
+  /// processes call it.
+  Status countUnits(RankTeam &ranks) const {
+    return flag_ ? ranks.countUnits(flag_->structure) : Status::ok();
+  }
 
   const PrunedSoFar &pruned() const { return pruned_; }
   /// Adds the pruning data of a step.
@@ -66,6 +85,7 @@ private:
 
   std::optional<PruneFlag> flag_;
   int64_t parameters_ = 0, weights_ = 0; ///< numbers of masked ones
+  int64_t scoreBytes_ = 0;               ///< of a weight
   int accepted_ = 0; ///< masked parameters that may have a sparse form
   double sparseFrom_ = 0;
   int sparse_ = 0; ///< parameters in sparse form, of the first rank here
@@ -73,6 +93,7 @@ private:
   PrunedSoFar pruned_;
   int64_t lastStep_ = -1; ///< before which weights were last pruned, from 0
   double lastSeconds_ = 0;
+  int64_t lastRegrown_ = 0, lastUnits_ = 0, lastSurvivingUnits_ = 0;
   int64_t events_ = 0;
   double seconds_ = 0;
 };

@@ -208,6 +208,7 @@ Status Trainer::takeNonfinite(const StepMetrics &metrics) {
         options_.clip > 0 ? "a lower --clip" : "--clip 1")));
   }
   ++skipped_;
+  DYNA_RETURN_IF_ERROR(session_.ranks->clearPrunedScores());
   if (session_.writesFiles())
     progress_.note(formatText(
         "warning: step %d is skipped, its loss or gradient is not finite "
@@ -302,6 +303,8 @@ StepScalars Trainer::scalarsOf(int64_t step) const {
   scalars.optimizer = optimizerAt(options_, step);
   scalars.clip = options_.clip;
   scalars.skipsLeft = std::max<int64_t>(options_.skipNonfinite - skipped_, 0);
+  scalars.addsScores = pruning_.addsScores(step);
+  scalars.scoresPruned = pruning_.scoresPruned(step);
   return scalars;
 }
 

@@ -190,7 +190,9 @@ Status Trainer::setParameters() {
     DYNA_RETURN_IF_ERROR(loadParameters(resumed_->checkpoint));
     DYNA_RETURN_IF_ERROR(loadOptimizer(resumed_->checkpoint, ranks));
     DYNA_RETURN_IF_ERROR(loadMasks(resumed_->checkpoint, ranks));
+    DYNA_RETURN_IF_ERROR(loadScores(resumed_->checkpoint, ranks));
     DYNA_RETURN_IF_ERROR(ranks.chooseForms());
+    DYNA_RETURN_IF_ERROR(pruning_.countUnits(ranks));
     DYNA_RETURN_IF_ERROR(seekData());
     for (const std::string &warning : session_.writesFiles()
                                           ? resumed_->warnings
@@ -407,12 +409,15 @@ Status Trainer::runPlannedSteps() {
 /// Prunes if it is due. A run whose weights are NaN has diverged. It ends
 /// without a save, so that its earlier checkpoints stay.
 Status Trainer::pruneIfDue(int64_t step) {
-  if (!pruning_.isDue(step))
-    return Status::ok();
-  DYNA_RETURN_IF_ERROR(pruning_.prune(*session_.ranks, step));
-  modelChanged();
-  if (session_.writesFiles())
-    progress_.note("note: --prune: " + pruning_.describeEvent());
+  if (pruning_.isDue(step)) {
+    DYNA_RETURN_IF_ERROR(pruning_.prune(*session_.ranks, step));
+    modelChanged();
+    if (session_.writesFiles())
+      progress_.note("note: --prune: " + pruning_.describeEvent());
+  }
+  // Products in sparse form give no gradients of pruned weights.
+  if (pruning_.scoresPruned(step))
+    session_.ranks->useDenseForms();
   return Status::ok();
 }
 

@@ -34,7 +34,7 @@ std::vector<TensorView> parameterViews(const Model &model,
   return tensors;
 }
 
-constexpr const char *maskSuffix = ".mask";
+constexpr const char *maskSuffix = ".mask", *scoreSuffix = ".score";
 
 TensorView maskView(const Model &model, int parameter) {
   return {model.parameter(parameter).name() + maskSuffix, DType::U8,
@@ -96,6 +96,10 @@ public:
         entries.push_back(
             {{maskView(model, p), {static_cast<size_t>(p)}, false},
              ParameterPart::Mask});
+    const std::vector<TensorView> scores = parameterViews(model, scoreSuffix);
+    for (size_t p = 0; p < scores.size(); ++p)
+      if (model.hasScores(static_cast<int>(p)))
+        entries.push_back({{scores[p], {p}, false}, ParameterPart::Score});
     add(entries, contents.optimizer);
     contents.give = [this](const TensorView &tensor, const TakeBytes &take) {
       return next_ < order_.size() &&
@@ -170,13 +174,13 @@ private:
   std::vector<unsigned char> rows_;
 };
 
-/// Writes one of the two moments, given its suffix and part. The file has both,
-/// and importTensors would refuse the other one, so each is looked up by name.
-Status writeMoment(RankTeam &ranks, ParameterPart part,
-                   const std::string &suffix, const SafetensorsFile &file) {
+/// Writes one of the two moments, or scores, given the suffix and the part. The file has
+/// all, and importTensors would refuse others, so each is looked up by name.
+Status writeNumbers(RankTeam &ranks, ParameterPart part,
+                    const std::string &suffix, const SafetensorsFile &file) {
   std::vector<ParameterSlot> slots = parameterSlots(ranks.model());
   for (size_t p = 0; p < slots.size(); ++p) {
-    if (!ranks.model().hasMoments(static_cast<int>(p)))
+    if (ranks.partBytes(static_cast<int>(p), part) == 0)
       continue;
     std::string name = slots[p].name + suffix;
     const TensorView *tensor = file.find(name);
@@ -251,11 +255,7 @@ std::string RunState::toJson() const {
       .add("costs", costs);
   if (version > 0)
     state.add("version", version);
-  if (pruned.weights > 0)
-    state.add("pruned", JsonObject()
-                            .add("sparsity", pruned.sparsity)
-                            .add("weights", pruned.weights)
-                            .add("survivors", pruned.survivors));
+  pruned.addTo(state);
   frozen.addTo(state);
   lossWeights.addTo(state);
   return state.add("arguments", JsonText::raw(given.text("\n  "))).text("\n ") +
@@ -281,22 +281,6 @@ static bool readVersion(const JsonValue &value, RunState &state) {
   if (!version || *version < 0 || *version > state.step)
     return false;
   state.version = *version;
-  return true;
-}
-
-/// Reads what was pruned, if anything was. False if it is not valid.
-static bool readPruned(const JsonValue &value, RunState &state) {
-  const JsonValue *pruned = value.find("pruned");
-  if (!pruned)
-    return true;
-  const JsonValue *sparsity = pruned->find("sparsity");
-  const auto weights = pruned->findInteger("weights"),
-             survivors = pruned->findInteger("survivors");
-  if (!sparsity || sparsity->kind != JsonValue::Kind::Number ||
-      !(sparsity->number >= 0 && sparsity->number < 1) || !weights ||
-      !survivors || *survivors < 1 || *survivors > *weights)
-    return false;
-  state.pruned = {sparsity->number, *weights, *survivors};
   return true;
 }
 
@@ -331,7 +315,7 @@ StatusOr<RunState> RunState::fromJson(const std::string &text) {
     return missing("skipped");
   if (!readVersion(*value, state))
     return missing("version");
-  if (!readPruned(*value, state))
+  if (!state.pruned.readFrom(*value))
     return missing("pruned");
   if (const JsonValue *heldOut = value->find("held_out");
       heldOut && heldOut->isString())
@@ -388,13 +372,16 @@ std::vector<int64_t> checkpointBytes(const Model &model, int64_t shardBytes) {
                      : 1;
   std::vector<int64_t> bytes(static_cast<size_t>(shards),
                              header + part / shards + 1);
-  int64_t masks = 0, moments = 0;
+  int64_t masks = 0, moments = 0, scores = 0;
   for (int p = 0; p < model.parameters(); ++p) {
     masks += model.hasMask(p) ? model.elements(p) : 0;
     moments += model.hasMoments(p) ? model.elements(p) : 0;
+    scores += model.hasScores(p) ? model.elements(p) : 0;
   }
   moments *= elementBytes(model.masterType());
-  bytes.push_back(2 * (header + moments) + (masks > 0 ? header + masks : 0));
+  scores *= elementBytes(model.masterType());
+  bytes.push_back(2 * (header + moments) + (masks > 0 ? header + masks : 0) +
+                  (scores > 0 ? header + scores : 0));
   return bytes;
 }
 
@@ -520,10 +507,10 @@ Status loadOptimizer(const Checkpoint &checkpoint, RankTeam &ranks) {
     return Status::invalidArgument(
         checkpoint.path +
         " holds a model but no optimizer state: start from it with --load");
-  DYNA_RETURN_IF_ERROR(writeMoment(ranks, ParameterPart::FirstMoment, ".m",
-                                   *checkpoint.optimizer));
-  return writeMoment(ranks, ParameterPart::SecondMoment, ".v",
-                     *checkpoint.optimizer);
+  DYNA_RETURN_IF_ERROR(writeNumbers(ranks, ParameterPart::FirstMoment, ".m",
+                                    *checkpoint.optimizer));
+  return writeNumbers(ranks, ParameterPart::SecondMoment, ".v",
+                      *checkpoint.optimizer);
 }
 
 Status loadMasks(const Checkpoint &checkpoint, RankTeam &ranks) {
@@ -561,6 +548,15 @@ Status loadMasks(const Checkpoint &checkpoint, RankTeam &ranks) {
         "%s: %d masks are of parameters that this run does not prune: go on "
         "with the --prune of the saved run",
         file.name(), count - found));
+  return Status::ok();
+}
+
+Status loadScores(const Checkpoint &checkpoint, RankTeam &ranks) {
+  const SafetensorsFile &file = *checkpoint.optimizer;
+  for (int p = 0; p < ranks.model().parameters(); ++p)
+    if (ranks.model().hasScores(p) &&
+        file.find(ranks.model().parameter(p).name() + scoreSuffix))
+      return writeNumbers(ranks, ParameterPart::Score, scoreSuffix, file);
   return Status::ok();
 }
 

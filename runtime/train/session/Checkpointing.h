@@ -11,7 +11,9 @@
 // "version" counts the replacements of the run's graphs. It is there if there were any; the
 // arguments then name the strategy of that moment.
 //
-// "pruned" has the sparsity, weights and survivors of a run that has pruned weights.
+// "pruned" has the sparsity, weights and survivors of a run that has pruned weights. Its
+// "event" is the number of steps before the last event. A run that resumes at this very
+// step does not repeat the event.
 //
 // "frozen" names the layers that --freeze has frozen, as --freeze does. "layer_norms" has the
 // norms of the last gradients, if an event before the next step needs them.
@@ -21,6 +23,7 @@
 // Masters are the model's tensors, stored as its manifest says;
 // optimizer state is stored under "<parameter>.m" and "<parameter>.v". The mask of a
 // parameter that is pruned is "<parameter>.mask", beside them: a byte for each weight.
+// Scores, if the run keeps some, are "<parameter>.score".
 //
 //===----------------------------------------------------------------------===//
 
@@ -94,6 +97,9 @@ Status loadOptimizer(const Checkpoint &checkpoint, RankTeam &ranks);
 /// Fills the masks of a run that prunes. Without masks in the checkpoint, all
 /// weights are alive. Fails if other parameters have masks there than here.
 Status loadMasks(const Checkpoint &checkpoint, RankTeam &ranks);
+
+/// Fills the scores of a run that keeps some. Without scores in the checkpoint, all are 0.
+Status loadScores(const Checkpoint &checkpoint, RankTeam &ranks);
 
 } // namespace dyna
 

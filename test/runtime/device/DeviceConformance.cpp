@@ -4,6 +4,8 @@
 
 #include "test/runtime/device/DeviceConformance.h"
 
+#include <cmath>
+#include <cstring>
 #include <numeric>
 
 using namespace dyna;
@@ -89,6 +91,127 @@ TEST_P(DeviceConformance, ElementsBesideAZeroOfTheMaskBecomeZero) {
   EXPECT_TRUE(isRefused(0, 0, -1, 4));
   EXPECT_TRUE(isRefused(-4, 0, 1, 4));
   EXPECT_TRUE(isRefused(0, 0, INT64_MAX, 8));
+}
+
+template <typename Score, typename Gradient> struct ScoredNumbers {
+  std::vector<Score> scores, weights;
+  std::vector<Gradient> gradients;
+  std::vector<uint8_t> mask;
+
+  /// Numbers whose products and sums are exact.
+  explicit ScoredNumbers(int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      scores.push_back(static_cast<Score>(i % 11));
+      weights.push_back(static_cast<Score>(i % 5 - 2));
+      const auto gradient = static_cast<float>(i % 7 - 3);
+      uint32_t bits;
+      std::memcpy(&bits, &gradient, sizeof bits);
+      if constexpr (sizeof(Gradient) == 2)
+        gradients.push_back(static_cast<uint16_t>(bits >> 16));
+      else
+        gradients.push_back(static_cast<Gradient>(gradient));
+      mask.push_back(static_cast<uint8_t>(i % 3 != 0));
+    }
+  }
+  static Score gradientAt(int64_t i) { return static_cast<Score>(i % 7 - 3); }
+  int64_t count() const { return static_cast<int64_t>(scores.size()); }
+
+  /// Places of the lists, one behind the other, with gaps.
+  ScoredWeights places() const {
+    auto behind = [](int64_t begin, size_t bytes) {
+      return begin + static_cast<int64_t>((bytes + 23) / 8 * 8);
+    };
+    ScoredWeights scored;
+    scored.count = count();
+    scored.scores = 16;
+    scored.weights = behind(scored.scores, sizeof(Score) * scores.size());
+    scored.gradients = behind(scored.weights, sizeof(Score) * scores.size());
+    scored.mask = behind(scored.gradients, sizeof(Gradient) * scores.size());
+    scored.scoreBytes = sizeof(Score);
+    scored.gradientBytes = sizeof(Gradient);
+    return scored;
+  }
+  std::vector<uint8_t> bytes() const {
+    const ScoredWeights at = places();
+    std::vector<uint8_t> all(static_cast<size_t>(at.mask + count() + 5), 7);
+    auto put = [&](int64_t begin, const auto &list) {
+      std::memcpy(all.data() + begin, list.data(),
+                  list.size() * sizeof(list[0]));
+    };
+    put(at.scores, scores);
+    put(at.weights, weights);
+    put(at.gradients, gradients);
+    put(at.mask, mask);
+    return all;
+  }
+};
+
+TEST_P(DeviceConformance, ScoresAreSumsOfMagnitudes) {
+  auto expectSums = [&](auto numbers) {
+    auto expected = numbers;
+    using Score = std::decay_t<decltype(expected.scores[0])>;
+    std::unique_ptr<Buffer> buffer = upload(numbers.bytes());
+    ScoredWeights scored = numbers.places();
+    std::unique_ptr<Buffer> scales =
+        upload(std::vector<double>{0.5, std::nan("")});
+    const auto *scale = static_cast<const double *>(scales->data());
+    // Any factor counts as 1; one that is no number adds nothing.
+    for (const double *one :
+         {static_cast<const double *>(nullptr), scale, scale + 1}) {
+      scored.scale = one;
+      ASSERT_TRUE(device->addScores(*stream, *buffer, scored).isOk());
+    }
+    for (int64_t i = 0; i < numbers.count(); ++i)
+      expected.scores[static_cast<size_t>(i)] +=
+          2 * std::abs(static_cast<Score>(i % 5 - 2) * numbers.gradientAt(i));
+    EXPECT_EQ(download<uint8_t>(*buffer), expected.bytes());
+    scored.scale = nullptr;
+    scored.weights = -1;
+    ASSERT_TRUE(device->addScores(*stream, *buffer, scored).isOk());
+    for (int64_t i = 0; i < numbers.count(); i += 3)
+      expected.scores[static_cast<size_t>(i)] = std::abs(numbers.gradientAt(i));
+    EXPECT_EQ(download<uint8_t>(*buffer), expected.bytes());
+  };
+  for (int64_t count : {0, 1, 5, 1000, 200003}) {
+    expectSums(ScoredNumbers<float, float>(count));
+    expectSums(ScoredNumbers<float, uint16_t>(count));
+    expectSums(ScoredNumbers<double, double>(count));
+  }
+}
+
+TEST_P(DeviceConformance, ScoresOutsideABufferAreRefused) {
+  std::unique_ptr<Buffer> buffer = allocate(128);
+  auto isRefused = [&](auto change) {
+    ScoredWeights scored;
+    scored.count = 8;
+    scored.weights = 32;
+    scored.gradients = 64;
+    scored.mask = 96;
+    change(scored);
+    return device->addScores(*stream, *buffer, scored).code() ==
+           StatusCode::InvalidArgument;
+  };
+  EXPECT_FALSE(isRefused([](ScoredWeights &) {}));
+  EXPECT_FALSE(isRefused([](ScoredWeights &s) { s.weights = -1; }));
+  EXPECT_TRUE(isRefused([](ScoredWeights &s) { s.weights = s.mask = -1; }));
+  EXPECT_TRUE(isRefused([](ScoredWeights &s) { s.count = -1; }));
+  EXPECT_TRUE(isRefused([](ScoredWeights &s) { s.count = 33; }));
+  EXPECT_TRUE(isRefused([](ScoredWeights &s) { s.count = INT64_MAX; }));
+  EXPECT_TRUE(isRefused([](ScoredWeights &s) { s.scores = 2; }));
+  EXPECT_TRUE(isRefused([](ScoredWeights &s) { s.scores = 100; }));
+  EXPECT_TRUE(isRefused([](ScoredWeights &s) { s.weights = 100; }));
+  EXPECT_TRUE(isRefused([](ScoredWeights &s) { s.gradients = 100; }));
+  EXPECT_TRUE(isRefused([](ScoredWeights &s) { s.gradients = 65; }));
+  EXPECT_TRUE(isRefused([](ScoredWeights &s) {
+    s.weights = -1;
+    s.mask = 121;
+  }));
+  EXPECT_TRUE(isRefused([](ScoredWeights &s) { s.gradientBytes = 8; }));
+  EXPECT_TRUE(isRefused([](ScoredWeights &s) {
+    s.scoreBytes = 8;
+    s.gradientBytes = 2;
+  }));
+  EXPECT_TRUE(isRefused([](ScoredWeights &s) { s.scoreBytes = 2; }));
 }
 
 TEST_P(DeviceConformance, CopiesOutsideABufferAreRefused) {

@@ -130,6 +130,47 @@ template <typename T> class SelectSurvivorsTest : public testing::Test {};
 using Types = testing::Types<float, double>;
 TYPED_TEST_SUITE(SelectSurvivorsTest, Types);
 
+/// Only weights with a mark are compared. Those without it may be no numbers.
+TYPED_TEST(SelectSurvivorsTest, AreChosenAmongMarkedWeights) {
+  Draw draw(11);
+  for (int round = 0; round < 60; ++round) {
+    const int64_t rows = 1 + draw.below(9), columns = 1 + draw.below(50);
+    const uint8_t among = static_cast<uint8_t>(draw.below(2));
+    const int kind = draw.below(6);
+    std::vector<TypeParam> values;
+    std::vector<uint8_t> mask;
+    std::vector<size_t> order;
+    for (int64_t i = 0; i < rows * columns; ++i) {
+      mask.push_back(static_cast<uint8_t>(draw.below(3) == 0));
+      const bool isMarked = mask.back() == among;
+      values.push_back(isMarked ? drawWeight<TypeParam>(kind, draw)
+                                : std::numeric_limits<TypeParam>::quiet_NaN());
+      if (isMarked)
+        order.push_back(static_cast<size_t>(i));
+    }
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return std::fabs(values[a]) > std::fabs(values[b]);
+    });
+    const int64_t kept = draw.below(static_cast<int64_t>(order.size()) + 1);
+    std::vector<uint8_t> expected(values.size());
+    for (int64_t i = 0; i < kept; ++i)
+      expected[order[static_cast<size_t>(i)]] = 1;
+    const WeightBox<TypeParam> box = {values.data(), rows,        columns, 0,
+                                      columns,       mask.data(), among};
+    auto alone = [](std::vector<int64_t> &) { return Status::ok(); };
+    auto survivors =
+        selectSurvivors<TypeParam>({box}, kept, rows * columns, alone);
+    ASSERT_TRUE(survivors.isOk()) << survivors.status().message();
+    std::vector<uint8_t> marked(values.size(), 3);
+    EXPECT_EQ(markSurvivors(box, *survivors, marked.data()), kept);
+    EXPECT_EQ(marked, expected);
+    EXPECT_FALSE(selectSurvivors<TypeParam>(
+                     {box}, static_cast<int64_t>(order.size()) + 1,
+                     rows * columns, alone)
+                     .isOk());
+  }
+}
+
 TYPED_TEST(SelectSurvivorsTest, AreThoseOfAFullSort) {
   Draw draw(7);
   for (int round = 0; round < 120; ++round) {

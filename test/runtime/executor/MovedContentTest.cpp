@@ -95,6 +95,7 @@ private:
     for (int p = 0; p < model.parameters(); ++p)
       if (model.rowElements(p) > 1 && !model.isFrozen(p))
         options.masked.push_back(p);
+    options.isScored = true;
     return options;
   }
 
@@ -166,6 +167,7 @@ std::vector<Forgotten> allKinds() {
       {"masters", part(ParameterPart::Master)},
       {"copies", part(ParameterPart::Copy)},
       {"masks", part(ParameterPart::Mask)},
+      {"scores", part(ParameterPart::Score)},
       {"first moments", part(ParameterPart::FirstMoment)},
       {"second moments", part(ParameterPart::SecondMoment)},
       {"biases",

@@ -34,6 +34,7 @@ public:
     std::function<bool(const SwitchTensor &, const RankBox &)> forgets = {};
     /// Numbers of parameters with masks.
     std::vector<int> masked = {};
+    bool isScored = false; ///< these have scores, too
   };
 
   /// Makes the ranks of this process.
@@ -57,6 +58,7 @@ public:
       for (int p : options_.masked)
         masked[p] = true;
       model_.setMasks(std::move(masked));
+      model_.setScores(options_.isScored);
     }
     graph_ = graphOf(strategy);
     auto team = make(program_, {{graph_.get()}});

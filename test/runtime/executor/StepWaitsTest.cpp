@@ -65,6 +65,10 @@ public:
     return device_->zeroWhere(stream, target, offset, mask, maskOffset, count,
                               elementBytes);
   }
+  Status addScores(Stream &stream, Buffer &buffer,
+                   const ScoredWeights &scored) override {
+    return device_->addScores(stream, buffer, scored);
+  }
   Status record(Stream &stream, Event &event) override {
     return device_->record(stream, event);
   }

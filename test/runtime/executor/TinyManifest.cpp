@@ -317,6 +317,13 @@ plan::Manifest tinyManifest(const TinyOptions &options) {
     addDegree(manifest, degree.tp, degree.sp);
   if (options.freezable)
     addTinyVariants(manifest);
+  // A channel is a row of the first matrix, and a column of the second one.
+  plan::WeightGroups *channels = manifest.mutable_kinds(1)->add_weight_groups();
+  channels->set_kind(plan::WeightGroups::CHANNEL);
+  channels->set_count(options.hidden);
+  channels->add_parts()->set_parameter(0);
+  channels->add_parts()->set_parameter(2);
+  channels->mutable_parts(1)->set_dimension(1);
   manifest.set_hash(manifestHash(manifest));
   manifest.set_producer("by hand");
   manifest.set_matmul("generated");

@@ -195,6 +195,35 @@ TEST(StateBytesTest, MasksAreThoseOfRuns) {
   }
 }
 
+// A score of the type of masters comes on top, on ranks with optimizer state.
+TEST(StateBytesTest, ScoresTakeANumberForEachMaskedWeight) {
+  Model model = tiny();
+  std::vector<bool> masked(model.parameters());
+  int64_t scores = 0;
+  for (int p : model.layer(1).parameters())
+    if ((masked[p] = model.parameter(p).shape_size() > 1))
+      scores += dyna_align_block(elementBytes(model.masterType()) *
+                                 model.elements(p));
+  model.setMasks(masked);
+  Model scored = model;
+  scored.setScores(true);
+  EXPECT_GT(scores, 0);
+  for (Persistent persistent : {Persistent::Training, Persistent::Gradients}) {
+    const RankView view = RankView::whole(scored);
+    const int64_t bytes = persistentLayout(view, persistent).bytes;
+    EXPECT_EQ(bytes -
+                  persistentLayout(RankView::whole(model), persistent).bytes,
+              persistent == Persistent::Training ? scores : 0);
+    EXPECT_EQ(bytes,
+              persistentBytes(view, LayerStates(scored.layers()), persistent));
+  }
+  // Without masks there are no scores.
+  model.setMasks({});
+  model.setScores(true);
+  EXPECT_EQ(persistentLayout(RankView::whole(model)).bytes,
+            persistentLayout(RankView::whole(tiny())).bytes);
+}
+
 // 16 bytes of a weight in f32 become 17 if it is masked, and 2.03 in CSR at 90 %.
 TEST(StateBytesTest, ASurvivorTakes20Bytes) {
   EXPECT_EQ(csrSideBytes(4096, 4096, 1677722, /*isByColumn=*/false),

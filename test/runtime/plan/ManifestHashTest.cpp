@@ -168,6 +168,11 @@ const Change notCovered[] = {
     {"strategies", [](auto &m) { m.add_strategies("c: dp=4"); }},
     {"ranges", [](auto &m) { m.set_ranges("c: 0-"); }},
     {"target", [](auto &m) { m.set_target("cuda"); }},
+    {"kinds.weight_groups", [](auto &m) { block(m).add_weight_groups(); }},
+    {"degrees.kinds.weight_groups",
+     [](auto &m) {
+       m.mutable_degrees(0)->mutable_kinds(1)->add_weight_groups();
+     }},
     {"kinds.sparse_parameters",
      [](auto &m) { block(m).add_sparse_parameters(1); }},
     {"degrees.kinds.sparse_parameters",

@@ -33,6 +33,15 @@ void chain(plan::Manifest &manifest) {
   }
 }
 
+/// Adds heads that are ranges of one parameter of the block.
+void addGroups(plan::Manifest &manifest, int64_t count, int slot,
+               int dimension) {
+  plan::WeightGroups *groups = manifest.mutable_kinds(1)->add_weight_groups();
+  groups->set_count(count);
+  groups->add_parts()->set_parameter(slot);
+  groups->mutable_parts(0)->set_dimension(dimension);
+}
+
 struct BadManifest {
   const char *message;
   std::function<void(plan::Manifest &)> spoil;
@@ -165,6 +174,21 @@ const BadManifest badManifests[] = {
      [](auto &m) { m.mutable_facts()->add_loss_weights(-0.5); }},
     {"the weight inf of a loss is not finite, or is negative",
      [](auto &m) { m.mutable_facts()->add_loss_weights(1.0 / 0.0); }},
+    {"0 groups of weights of kind 0, with 0 parts",
+     [](auto &m) { m.mutable_kinds(1)->add_weight_groups(); }},
+    {"groups along dimension 0 of parameter 1: expects a matrix",
+     [](auto &m) { addGroups(m, 1, 1, 0); }},
+    {"groups along dimension 2 of parameter 0",
+     [](auto &m) { addGroups(m, 1, 0, 2); }},
+    {"groups along dimension 0 of parameter 3",
+     [](auto &m) { addGroups(m, 1, 3, 0); }},
+    {"1000003 groups along dimension 0 of parameter 0",
+     [](auto &m) { addGroups(m, 1000003, 0, 0); }},
+    {"parameter 0 is in two lists of groups",
+     [](auto &m) {
+       addGroups(m, 1, 0, 0);
+       addGroups(m, 1, 0, 1);
+     }},
     {"sparse parameter 3 behind -1, of 3",
      [](auto &m) { m.mutable_kinds(1)->add_sparse_parameters(3); }},
     {"sparse parameter -1 behind -1",

@@ -73,7 +73,8 @@ Memory memoryOf(const ExecutableGraph &graph) {
             {ParameterPart::Copy, place.copy},
             {ParameterPart::FirstMoment, place.m},
             {ParameterPart::SecondMoment, place.v},
-            {ParameterPart::Mask, place.mask}}) {
+            {ParameterPart::Mask, place.mask},
+            {ParameterPart::Score, place.score}}) {
         if (offset < 0)
           continue;
         Piece &piece = memory[{rank, {p, static_cast<int>(part)}}];
@@ -202,6 +203,7 @@ public:
     for (size_t p = 0; p < masked.size(); ++p)
       masked[p] = (seed + p) % 3 == 0 && !model_->isFrozen(static_cast<int>(p));
     model_->setMasks(std::move(masked));
+    model_->setScores(seed % 2 == 0);
   }
 
   /// Draws a graph of 1 to 12 ranks.
@@ -335,6 +337,15 @@ TEST(StateTensorsTest, MasksAreStateOfThePruned) {
   // Under ZeRO a rank has the mask of the rows that it updates.
   EXPECT_EQ(persistentLayout(zero.rankView(0)).bytes,
             shared + dyna_align_block(zero.rankView(0).updatedElements(1)));
+  // Scores are numbers of the master type beside the masks.
+  model.setScores(true);
+  EXPECT_EQ(stateParts(model, 1, Persistent::Training).back(),
+            ParameterPart::Score);
+  EXPECT_EQ(stateParts(model, 0, Persistent::Training).size(), 4u);
+  EXPECT_EQ(stateParts(model, 1, Persistent::Masters).size(), 2u);
+  EXPECT_EQ(persistentLayout(RankView::whole(model)).bytes,
+            dense + dyna_align_block(model.elements(1)) +
+                dyna_align_block(4 * model.elements(1)));
 }
 
 } // namespace

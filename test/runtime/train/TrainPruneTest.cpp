@@ -7,17 +7,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "test/runtime/train/TrainProgram.h"
+#include "test/runtime/train/PrunedRuns.h"
 
 #include "runtime/base/text/Text.h"
-#include "runtime/executor/open/OpenProgram.h"
-#include "runtime/train/loop/Trainer.h"
-#include "runtime/train/open/OpenSession.h"
-#include "test/runtime/executor/TinyModel.h"
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <numeric>
 
 using namespace dyna;
@@ -25,164 +20,7 @@ using namespace dyna::test;
 
 namespace {
 
-using Numbers = std::vector<double>;
-
-class TrainPruneTest : public TrainProgram {
-protected:
-  /// What a run leaves, parameter by parameter.
-  struct Left {
-    Status status;
-    Numbers losses, norms, sparsity, survivors;
-    std::vector<Numbers> masters, moments, squares;
-    std::vector<std::vector<uint8_t>> masks, copies; ///< copies are bytes
-    std::string said;
-  };
-  /// Strategies by the step, from 0, before which the run goes over.
-  using Changes = std::map<int64_t, std::string>;
-
-  static constexpr const char *gradual =
-      "--prune=initial=0.3,final=0.8,from=4,until=8,every=2";
-
-  static TinyOptions tiny(plan::ElementType compute = plan::F64) {
-    TinyOptions options;
-    options.vocabulary = 257;
-    options.hidden = 12;
-    options.compute = compute;
-    options.degrees = {{2, false}, {2, true}, {4, false}};
-    options.nestedTie = true;
-    return options;
-  }
-
-  static Numbers readPart(RankTeam &ranks, int p, ParameterPart part) {
-    const int64_t count = ranks.model().elements(p);
-    const RowRange rows = {0, ranks.model().rows(p)};
-    Numbers wide(static_cast<size_t>(count));
-    std::vector<float> narrow(static_cast<size_t>(count));
-    const bool isWide = ranks.model().masterType() == plan::F64;
-    EXPECT_TRUE(
-        ranks
-            .readRows(p, part, rows,
-                      isWide ? static_cast<void *>(wide.data()) : narrow.data())
-            .isOk());
-    if (!isWide)
-      wide.assign(narrow.begin(), narrow.end());
-    return wide;
-  }
-
-  static void readAll(RankTeam &ranks, Left &left) {
-    for (int p = 0; p < ranks.model().parameters(); ++p) {
-      left.masters.push_back(readPart(ranks, p, ParameterPart::Master));
-      left.moments.push_back(readPart(ranks, p, ParameterPart::FirstMoment));
-      left.squares.push_back(readPart(ranks, p, ParameterPart::SecondMoment));
-      left.masks.push_back(readBytes(ranks, p, ParameterPart::Mask));
-      left.copies.push_back(readBytes(ranks, p, ParameterPart::Copy));
-    }
-  }
-
-  static Status go(const TinyOptions &tiny,
-                   const std::vector<std::string> &arguments,
-                   const Changes &changes, Left &left) {
-    const TinyProgram program(tiny);
-    DYNA_ASSIGN_OR_RETURN(Model model, openProgram(program.program()));
-    TrainOptions options;
-    DYNA_RETURN_IF_ERROR(parseCommandLine(arguments, options));
-    DYNA_RETURN_IF_ERROR(resolveOptions(options));
-    DYNA_RETURN_IF_ERROR(setMasks(model, options));
-    Session session;
-    session.arenaBytes = 4 << 20;
-    std::optional<Checkpoint> loaded;
-    if (!options.load.empty()) {
-      DYNA_ASSIGN_OR_RETURN(loaded, loadCheckpoint(options.load));
-    }
-    const Checkpoint *const start = loaded ? &*loaded : nullptr;
-    DYNA_RETURN_IF_ERROR(openSession(program.program(), model, options,
-                                     /*training=*/true, start, session));
-    Trainer trainer(session, start, nullptr);
-    auto choose = [&](int64_t step) -> std::optional<NextStrategy> {
-      if (const auto found = changes.find(step); found != changes.end())
-        return NextStrategy{found->second, ""};
-      return std::nullopt;
-    };
-    if (!changes.empty()) // else --repack chooses
-      trainer.setNext(choose);
-    DYNA_RETURN_IF_ERROR(trainer.run());
-    readAll(*session.ranks, left);
-    return trainer.endFiles();
-  }
-
-  Left train(const TinyOptions &tiny, std::vector<std::string> more,
-             const Changes &changes = {}) {
-    fs::remove(path("metrics"));
-    more.push_back("--metrics=" + path("metrics"));
-    Left left;
-    testing::internal::CaptureStderr();
-    left.status = go(tiny, training(std::move(more)), changes, left);
-    left.said = testing::internal::GetCapturedStderr();
-    EXPECT_TRUE(left.status.isOk()) << left.status.message();
-    left.losses = numbers("metrics", "loss");
-    left.norms = numbers("metrics", "gradient_norm");
-    left.sparsity = numbers("metrics", "sparsity");
-    left.survivors = numbers("metrics", "survivors");
-    return left;
-  }
-
-  using TrainProgram::expectNear;
-  static void expectNear(const Left &a, const Left &b) {
-    ASSERT_GT(a.losses.size(), 0u);
-    expectNear(a.losses, b.losses);
-    expectNear(a.norms, b.norms);
-    EXPECT_EQ(a.masks == b.masks, true);
-    EXPECT_EQ(a.survivors, b.survivors);
-    ASSERT_EQ(a.masters.size(), b.masters.size());
-    for (size_t p = 0; p < a.masters.size(); ++p) {
-      expectNear(a.masters[p], b.masters[p]);
-      expectNear(a.moments[p], b.moments[p]);
-      expectNear(a.squares[p], b.squares[p]);
-    }
-  }
-
-  void expectSameMasks(const std::string &a, const std::string &b) const {
-    auto one = loadStep(path(a)), two = loadStep(path(b));
-    ASSERT_TRUE(one.isOk() && two.isOk());
-    int masks = 0;
-    for (const TensorView &tensor : one->optimizer->tensors()) {
-      if (tensor.type != DType::U8)
-        continue;
-      ++masks;
-      const TensorView *other = two->optimizer->find(tensor.name);
-      ASSERT_NE(other, nullptr);
-      EXPECT_EQ(std::memcmp(tensor.data, other->data,
-                            *tensorBytes(tensor.type, tensor.shape)),
-                0)
-          << tensor.name;
-    }
-    EXPECT_GT(masks, 0);
-  }
-
-  /// What is pruned is zero everywhere, and the others train. Returns the survivors.
-  static int64_t expectZeros(const Left &left) {
-    int64_t survivors = 0, moved = 0;
-    for (size_t p = 0; p < left.masks.size(); ++p)
-      for (size_t i = 0; i < left.masks[p].size(); ++i) {
-        if (left.masks[p][i] == 1) {
-          ++survivors;
-          moved += left.masters[p][i] != 0 && left.squares[p][i] != 0;
-          continue;
-        }
-        EXPECT_EQ(left.masks[p][i], 0);
-        EXPECT_EQ(left.masters[p][i], 0);
-        EXPECT_EQ(left.moments[p][i], 0);
-        EXPECT_EQ(left.squares[p][i], 0);
-        if (const size_t bytes = left.copies[p].size(); bytes > 0)
-          EXPECT_EQ(left.copies[p][2 * i] | left.copies[p][2 * i + 1], 0);
-      }
-    EXPECT_EQ(moved, survivors);
-    return survivors;
-  }
-};
-
-/// Blocks have 12 * 6 weights in each of two matrices, one of which two blocks share.
-constexpr int64_t weightsOfBlocks = 5 * 72;
+class TrainPruneTest : public PrunedRuns {};
 
 TEST_F(TrainPruneTest, EveryStrategyAgreesWithOneRank) {
   const Left one = train(tiny(), {"--steps=10", gradual});
@@ -494,8 +332,25 @@ TEST_F(TrainPruneTest, ErrorsComeBeforeTraining) {
       {training({"--prune=final=0.5"}), "give from="},
       {training({"--prune=what=1,final=0.5,from=3"}), "there are final"},
       {training({"--prune=scope=all,final=0.5,from=3"}), "scope=layer"},
-      {training({"--prune=criterion=luck,final=0.5,from=3"}), "magnitude"},
-      {training({"--prune=structure=cube,final=0.5,from=3"}), "element"},
+      {training({"--prune=criterion=luck,final=0.5,from=3"}),
+       "there are criterion=magnitude and criterion=gradient"},
+      {training({"--prune=criterion=gradient,final=0.5,from=1"}),
+       "there are none before step 1: give from=2"},
+      {training({"--prune=regrow=1,final=0.5,from=2,until=4,every=1"}),
+       "'regrow=1': give a share of the survivors above 0 and below 1"},
+      {training({"--prune=regrow=0,final=0.5,from=2,until=4,every=1"}),
+       "'regrow=0': give a share"},
+      {training({"--prune=regrow=x,final=0.5,from=2,until=4,every=1"}),
+       "'regrow=x': give a share"},
+      {training({"--prune=regrow=0.1,final=0.5,from=2"}),
+       "give until= and every= to regrow="},
+      {training({"--prune=regrow=0.1,initial=0.1,final=0.5,from=2,until=4,"
+                 "every=1"}),
+       "leave out initial="},
+      {training({"--prune=regrow=0.5,final=0.2,from=2,until=4,every=1"}),
+       "give at most regrow=0.25"},
+      {training({"--prune=structure=cube,final=0.5,from=3"}),
+       "there are structure=element, structure=head and structure=channel"},
       {training({"--prune=scope=layer,scope=layer,final=0.5,from=3"}), "twice"},
       {training({"--prune=params=,final=0.5,from=3"}), "names of matrices"},
       {training({"--prune=scope=layer"}), "--prune: give final= and from="},
@@ -512,7 +367,12 @@ TEST_F(TrainPruneTest, ErrorsComeBeforeTraining) {
       {{again, "--steps=9", "--prune=final=0.9,from=8,params=*.w1"},
        "params= cannot change"},
       {{"--resume=" + path("dense"), "--steps=9", "--prune=final=0.9,from=5"},
-       "is in the past"}};
+       "is in the past"},
+      {{again, "--steps=9", "--prune=final=0.9,from=7,criterion=gradient"},
+       "which the saved run has not kept: give from=8 or later"},
+      {{again, "--steps=9",
+        "--prune=final=0.9,from=7,until=9,every=2,regrow=0.1"},
+       "which the saved run has not kept: give from=8 or later"}};
   for (const auto &[arguments, words] : cases) {
     const Result result = run(arguments);
     EXPECT_EQ(result.code, 2) << words;

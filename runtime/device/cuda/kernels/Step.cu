@@ -187,3 +187,44 @@ DYNA_KERNEL(zero_where) {
     return zeroWords<uint64_t>(args);
   }
 }
+
+namespace {
+
+DYNA_GPU float widened(uint16_t bits) { return gpu::widenBf16(bits); }
+DYNA_GPU float widened(float value) { return value; }
+DYNA_GPU double widened(double value) { return value; }
+
+template <typename Number> DYNA_GPU Number magnitudeOf(Number value) {
+  return value < 0 ? -value : value;
+}
+
+template <typename Score, typename Gradient>
+DYNA_GPU void addToScores(const gpu::AddScoresArguments &args) {
+  Score *const scores = reinterpret_cast<Score *>(args.scores);
+  const Score *weights = reinterpret_cast<const Score *>(args.weights);
+  const Gradient *gradients =
+      reinterpret_cast<const Gradient *>(args.gradients);
+  const int64_t step = int64_t(gpu::gridSize()) * gpu::blockSize();
+  for (int64_t i =
+           int64_t(gpu::blockIndex()) * gpu::blockSize() + gpu::threadIndex();
+       i < args.count; i += step) {
+    const Score gradient = widened(gradients[i]);
+    if (weights)
+      scores[i] += magnitudeOf(weights[i] * gradient);
+    else if (args.mask[i] == 0)
+      scores[i] = magnitudeOf(gradient);
+  }
+}
+
+} // namespace
+
+DYNA_KERNEL(add_scores) {
+  // A factor that is no number is not equal to itself.
+  if (args.scale && *args.scale != *args.scale)
+    return;
+  if (args.scoreBytes == 8)
+    return addToScores<double, double>(args);
+  if (args.gradientBytes == 4)
+    return addToScores<float, float>(args);
+  addToScores<float, uint16_t>(args);
+}

@@ -73,6 +73,16 @@ struct ZeroWhereArguments {
   int64_t elementBytes;
 };
 
+/// Scores of weights (Device::addScores). Weights, mask and scale may be null.
+struct AddScoresArguments {
+  char *scores;
+  const char *weights, *gradients;
+  const uint8_t *mask;
+  const double *scale;
+  int64_t count;
+  int64_t scoreBytes, gradientBytes;
+};
+
 } // namespace gpu
 } // namespace dyna
 

@@ -10,6 +10,7 @@
 #include "passes/memory/place/KeyStore.h"
 #include "passes/memory/value/Target.h"
 #include "passes/memory/value/TokenParts.h"
+#include "passes/memory/value/WeightGroups.h"
 #include "passes/plan/LayerExchanges.h"
 #include "runtime/abi/Kernels.h"
 #include "runtime/plan/model/Model.h"
@@ -349,13 +350,29 @@ static LogicalResult setFlops(plan::LayerKind::Role *role,
   return success();
 }
 
+static void addWeightGroups(plan::LayerKind *kind, LayerOp layer) {
+  for (const WeightGroups &groups : weightGroupsOf(layer)) {
+    plan::WeightGroups *added = kind->add_weight_groups();
+    added->set_kind(groups.areHeads ? plan::WeightGroups::HEAD
+                                    : plan::WeightGroups::CHANNEL);
+    added->set_count(groups.count);
+    for (const WeightGroups::Part &part : groups.parts) {
+      plan::WeightGroups::Part *out = added->add_parts();
+      out->set_parameter(static_cast<int32_t>(part.parameter));
+      out->set_dimension(part.dimension);
+    }
+  }
+}
+
 FailureOr<int> ManifestBuilder::addKind(LayerOp layer) {
   auto [entry, isNew] =
       kindIndex.insert({layer.getSymNameAttr(), manifest.kinds_size()});
   if (!isNew)
     return entry->second;
-  if (failed(setKind(manifest.add_kinds(), layer)))
+  plan::LayerKind *kind = manifest.add_kinds();
+  if (failed(setKind(kind, layer)))
     return failure();
+  addWeightGroups(kind, layer);
   return entry->second;
 }
 

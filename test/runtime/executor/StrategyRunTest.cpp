@@ -14,7 +14,10 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <thread>
 
@@ -216,6 +219,60 @@ TEST(MirroredRunTest, ChimeraEqualsOneForwardOneBackward) {
   expectNear(expected.norms, got.norms, 1e-10);
   for (size_t p = 0; p < expected.parameters.size(); ++p)
     expectNear(expected.parameters[p], got.parameters[p], 1e-10);
+}
+
+/// Counts layer functions that run while the other rank of their device is in one.
+std::atomic<int> callsOnDevice[4], calls, callsTogether;
+thread_local int deviceOfThread = -1;
+thread_local bool isInCall = false;
+
+/// Clock of layer functions, which is read before and behind each.
+double countingClock() {
+  if (deviceOfThread >= 0 && (isInCall = !isInCall)) {
+    callsTogether += callsOnDevice[deviceOfThread]++ > 0;
+    ++calls;
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  } else if (deviceOfThread >= 0) {
+    --callsOnDevice[deviceOfThread];
+  }
+  return std::chrono::duration<double>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+/// Trains a step on ranks that share four devices.
+Status runMirrored(std::deque<DeviceTurns> *turns) {
+  StrategyCase test{"dp=2,pp=4,mirror=1,layers=2+1+1+1", Schedule::Chimera};
+  test.steps = 1;
+  const TinyProgram program(tinyOptions(test));
+  const Model model = *openProgram(program.program());
+  const auto planner = makePlanner(model, test.strategy);
+  const auto bytes = planner->largestDynamicBytes(planOptions(test), true);
+  const ExecutableGraph &graph = planner->graph();
+  return runRanks(graph.ranks(), [&](Transport &transport) {
+    transport.setTimeout(kPatience);
+    deviceOfThread = graph.deviceOf(transport.rank());
+    StrategyRank rank(test, program, *planner, transport);
+    rank.limits = *bytes;
+    rank.turns = turns;
+    rank.clock = countingClock;
+    DYNA_RETURN_IF_ERROR(rank.create((*bytes)[transport.rank()]));
+    DYNA_RETURN_IF_ERROR(rank.initialize());
+    Outcome own;
+    return rank.train(own);
+  });
+}
+
+TEST(MirroredRunTest, RanksOfADeviceWorkInTurns) {
+  std::deque<DeviceTurns> turns;
+  for (int rank = 0; rank < 8; ++rank)
+    turns.emplace_back();
+  EXPECT_OK(runMirrored(&turns));
+  EXPECT_EQ(callsTogether, 0);
+  EXPECT_GT(calls, 50);
+  EXPECT_THAT(runMirrored(nullptr).message(),
+              HasSubstr("ranks that share a device have to be threads of one "
+                        "process"));
 }
 
 /// The verifier's word is enough: whatever order it accepts computes the same,

@@ -138,6 +138,55 @@ TEST(ChimeraTest, SlotsOfADeviceDiffer) {
     }
 }
 
+// Whatever the order of a stage, an item comes behind all that it waits for.
+TEST(ChimeraTest, SlotsGrowAlongAllWaits) {
+  Draw draw(5);
+  for (int round = 0; round < 300; ++round) {
+    SCOPED_TRACE(round);
+    const int stages = 1 + draw.below(8), count = draw.below(9);
+    const Schedule schedule = allSchedules()[static_cast<size_t>(
+        draw.below(static_cast<int>(allSchedules().size())))];
+    PipelineProblem problem = pipelineOf(stages, count, 1, 2);
+    problem.inFlight = 1 + draw.below(4);
+    const StageOrders orders = *ruleOf(schedule).order(problem);
+    std::vector<std::vector<SlotItem>> items;
+    std::vector<std::pair<int, int>> links;
+    for (int s = 0; s < stages; ++s) {
+      items.emplace_back();
+      for (const PipelineItem &item : orders[s])
+        items.back().push_back({item.isForward() ? SlotItem::Kind::Forward
+                                                 : SlotItem::Kind::Backward,
+                                item.microBatch});
+      if (s > 0)
+        links.push_back({s - 1, s});
+    }
+    const auto slots = chimeraSlots(items, links);
+    auto slotOf = [&](int s, SlotItem::Kind kind, int m) {
+      for (size_t i = 0; i < items[s].size(); ++i)
+        if (items[s][i].kind == kind && items[s][i].microBatch == m)
+          return slots[s][i];
+      return int64_t{-1};
+    };
+    for (int s = 0; s < stages; ++s) {
+      for (size_t i = 1; i < slots[s].size(); ++i)
+        EXPECT_GT(slots[s][i], slots[s][i - 1]);
+      for (int m = 0; s > 0 && m < count; ++m) {
+        EXPECT_GT(slotOf(s, SlotItem::Kind::Forward, m),
+                  slotOf(s - 1, SlotItem::Kind::Forward, m));
+        EXPECT_GT(slotOf(s - 1, SlotItem::Kind::Backward, m),
+                  slotOf(s, SlotItem::Kind::Backward, m));
+      }
+    }
+    if (schedule == Schedule::Chimera)
+      for (int s = 0; s < stages; ++s)
+        for (int m = 0; m < count; ++m)
+          EXPECT_EQ(slotOf(s, SlotItem::Kind::Backward, m),
+                    chimeraSlot(false, m, s, stages));
+    if (testing::Test::HasFailure())
+      return;
+  }
+}
+
 // Orders of other schedules, too: plans that do not fit memory fall back to them.
 TEST(ChimeraTest, ClockAgreesWithANaiveOne) {
   Draw draw(3);

@@ -31,11 +31,11 @@ class SparseTest(common.BinaryTest):
         super().setUpClass()
         cls.program = common.binary("gpt2", "f64", FLAGS, MODEL)
 
-    def prune(self, name, *flags, program=None, steps=STEPS):
+    def prune(self, name, *flags, program=None, steps=STEPS, words=PRUNE):
         """Trains with two events; returns the stem and what was said about each event."""
         stem = self.folder / name
         done = common.run(common.training(program or self.program, self.corpus, f"--metrics={stem}.jsonl", f"--save={stem}",
-                                          f"--counts={stem}.counts", "--keep=9", f"--prune={PRUNE}",
+                                          f"--counts={stem}.counts", "--keep=9", f"--prune={words}",
                                           f"--schedule-steps={STEPS}", "--warmup=2", "--tokens-per-micro-batch=120",
                                           *flags, steps=steps))
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -73,6 +73,19 @@ class SparseTest(common.BinaryTest):
         # Work is that of survivors alone.
         self.assertLess(self.flops(sparse), 0.95 * self.flops(mixed))
         self.assertLess(self.flops(mixed), 0.99 * self.flops(masked))
+
+    def test_weights_grow_again_in_every_form(self):
+        # The steps before events 4 and 6 need gradients of pruned weights: their products are dense.
+        words = "final=0.7,from=2,until=6,every=2,regrow=0.3,criterion=gradient"
+        masked, _ = self.prune("masked", MASKED, words=words)
+        for name, strategy in (("alone", "dp=1"), ("ranks", "tp=2,pp=2")):
+            with self.subTest(strategy=strategy):
+                sparse, forms = self.prune(name, SPARSE, f"--strategy={strategy}", words=words)
+                # Of the first rank, which has one of two blocks.
+                blocks = 1 if "pp=2" in strategy else 2
+                self.assertEqual([count for count, _ in forms], [6 * blocks] * 3)
+                self.assert_near(masked, sparse)
+                self.assertLess(self.flops(sparse), 0.95 * self.flops(masked))
 
     def test_strategies_agree_with_one_masked_rank(self):
         masked, _ = self.prune("masked", MASKED)

@@ -291,9 +291,10 @@ Status OutputFile::reserve(int64_t bytes, int64_t others) {
     return diskFull("write", path_);
   if (errno != EOPNOTSUPP && errno != ENOSYS)
     return fileFailure("write", path_, errno);
-  // If the file system cannot reserve room, compare with its free room.
+  // If the file system cannot reserve room, compare with its free room. Some,
+  // such as ramfs, have no size, and state 0 blocks.
   struct statvfs facts;
-  if (::fstatvfs(descriptor_, &facts) == 0 &&
+  if (::fstatvfs(descriptor_, &facts) == 0 && facts.f_blocks > 0 &&
       static_cast<double>(facts.f_bavail) *
               static_cast<double>(facts.f_frsize) <
           static_cast<double>(bytes) + static_cast<double>(others))

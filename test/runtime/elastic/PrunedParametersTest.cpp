@@ -50,7 +50,7 @@ class PrunedModel : public testing::Test {
 protected:
   /// An embedding, two blocks and a head that uses the embedding's table. Blocks have a
   /// matrix and a vector each, and share a second matrix.
-  static Model model(bool isTied = true) {
+  static Model model(bool isTied = true, int frozen = -1) {
     plan::Manifest manifest;
     for (bool givesLoss : {false, false, true}) {
       plan::LayerKind *kind = manifest.add_kinds();
@@ -65,6 +65,7 @@ protected:
       parameter->set_name(name);
       for (int64_t size : shape)
         parameter->add_shape(size);
+      parameter->set_frozen(manifest.parameters_size() == frozen + 1);
     };
     addParameter("wte", {7, 3});
     addParameter("h.0.w", {3, 3});
@@ -115,6 +116,14 @@ TEST_F(PrunedModel, PatternsChooseMatrices) {
                         "of this model is 'head.w'"));
   EXPECT_THAT(prunedParameters(model(), "h.*+h.0.b").status().message(),
               HasSubstr("'params=h.0.b': only matrices are pruned"));
+}
+
+TEST_F(PrunedModel, FrozenWeightsKeepTheirValues) {
+  EXPECT_THAT(chosen(prunedParameters(model(true, 3), "")), ElementsAre(1, 4));
+  EXPECT_THAT(chosen(prunedParameters(model(true, 3), "h.*")),
+              ElementsAre(1, 4));
+  EXPECT_THAT(prunedParameters(model(true, 3), "h.shared").status().message(),
+              HasSubstr("it is frozen, and only trained weights are pruned"));
 }
 
 TEST_F(PrunedModel, GroupsAreTheModelOrLayers) {

@@ -154,4 +154,48 @@ TEST_F(CutClockTest, HeldBytesCountStores) {
   EXPECT_EQ(HeldBytes(graph, options_).of(load), whole + keys);
 }
 
+/// Cuts come in the order of the clock, and those that are not faster are left out. The
+/// formula of equal stages orders them otherwise.
+TEST_F(CutClockTest, CutsComeInTheOrderOfTheClock) {
+  const ExecutableGraph graph = graphOf("pp=3,layers=3+1+1");
+  const CostModel costs(model_); // of a host, on which slices gain
+  int unlikeFormula = 0;
+  for (Schedule schedule :
+       {Schedule::OneForwardOneBackward, Schedule::GPipe, Schedule::Adaptive}) {
+    options_.schedule = schedule;
+    const bool searched = schedule == Schedule::Adaptive;
+    const StageTables tables(graph, costs, options_, /*trains=*/true, 1 << 14);
+    CutClock clock(graph, costs, tables, options_, true);
+    clock.countMessages();
+    const std::vector<std::vector<int64_t>> steps = {
+        {9000}, {16000, 300}, {5000, 4100, 700, 12000}};
+    for (const std::vector<int64_t> &lengths : steps) {
+      MicroBatches whole;
+      for (size_t sample = 0; sample < lengths.size(); ++sample)
+        whole.push_back(
+            {{{static_cast<int64_t>(sample), 0, lengths[sample]}}, 0});
+      const auto all = slicesByCost(whole, clock.sliceTimes(), 1);
+      ASSERT_TRUE(all.isOk());
+      const CutTime limit = clock.timeOf(whole, searched);
+      std::vector<CutTime> byFormula;
+      for (const TimedCut &cut : *all)
+        if (const CutTime time = clock.timeOf(cut.cut, searched); time < limit)
+          byFormula.push_back(time);
+      unlikeFormula += !std::is_sorted(byFormula.begin(), byFormula.end());
+      const auto found = fasterSlices(graph, costs, whole, options_,
+                                      /*trains=*/true, all->size());
+      ASSERT_TRUE(found.isOk());
+      ASSERT_EQ(found->size(), byFormula.size());
+      ASSERT_GT(byFormula.size(), 2u);
+      CutTime before = {false, 0};
+      for (const SlicedCut &cut : *found) {
+        const CutTime time = clock.timeOf(cut.microBatches, searched);
+        EXPECT_LE(before, time);
+        before = time;
+      }
+    }
+  }
+  EXPECT_GT(unlikeFormula, 0);
+}
+
 } // namespace

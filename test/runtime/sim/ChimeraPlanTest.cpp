@@ -108,6 +108,14 @@ TEST(ChimeraPlanTest, TwinsShareADevice) {
       ++ranks[static_cast<size_t>(graph.deviceOf(rank))];
     }
     EXPECT_THAT(ranks, testing::Each(2));
+    // Links are those of the devices.
+    const Planner planner(
+        graph, costsOf(modelWithDegrees(), 1, 1, 1, 0,
+                       "nodes: 8 devices_per_node: 2 inside {} between { "
+                       "latency_seconds: 1 bytes_per_second: 1e9 }"));
+    for (int rank = 0; rank < graph.ranks(); ++rank)
+      EXPECT_EQ(planner.costs().cluster().nodeOf(rank),
+                graph.deviceOf(rank) / 2);
   }
   const ExecutableGraph alone =
       *ExecutableGraph::create(modelWithDegrees(), *parseStrategy("dp=2"));
@@ -171,6 +179,7 @@ TEST(ChimeraPlanTest, AllPlansEnd) {
                               "dp=2,pp=4,mirror=1,layers=2+1+1+1",
                               "dp=4,pp=2,mirror=1,layers=2+3,zero=1",
                               "dp=2,tp=2,pp=2,mirror=1,layers=3+2"};
+  int others = 0;
   for (uint64_t seed = 0; seed < 120; ++seed) {
     SCOPED_TRACE(seed);
     uint64_t state = seed * 1000;
@@ -204,10 +213,22 @@ TEST(ChimeraPlanTest, AllPlansEnd) {
       ASSERT_TRUE(times.isOk()) << times.status().message();
       expectTurns(planner.graph(), *plan, *times);
     }
+    // In the memory that plans can use, hardly any plan has another order.
+    options.tokensPerStep = 0;
+    options.inFlight = 3;
+    options.dynamicLimits = *planner.largestDynamicBytes(options, true);
+    auto within = planner.training(lengths, 1, options);
+    ASSERT_TRUE(within.isOk()) << within.status().message();
+    if (options.schedule == Schedule::Chimera)
+      others += !within->fallback.empty();
+    VerifyOptions limited;
+    limited.limits = options.dynamicLimits;
+    EXPECT_TRUE(verifyPlan(planner.graph(), *within, lengths, limited).isOk());
     auto evaluation = planner.evaluation(lengths, 1, options);
     ASSERT_TRUE(evaluation.isOk()) << evaluation.status().message();
     EXPECT_TRUE(verifyPlan(planner.graph(), *evaluation, lengths, {}).isOk());
   }
+  EXPECT_LE(others, 2);
 }
 
 // The replica with one micro-batch ends first. If its reduction starts inside its item, it

@@ -76,7 +76,8 @@ TEST(FrozenPrefixTest, PlansHaveNoBackwardThereAndAreVerified) {
   for (const char *strategy :
        {"dp=1", "pp=2,layers=2+3", "pp=2,layers=1+4", "pp=2,layers=3+2",
         "pp=3,layers=1+1+3", "pp=4,layers=1+1+1+2", "dp=2,tp=2,zero=1",
-        "tp=2,sp=1,pp=2,layers=2+3"})
+        "tp=2,sp=1,pp=2,layers=2+3", "dp=2,pp=2,mirror=1,layers=2+3",
+        "dp=2,pp=4,mirror=1,layers=1+1+1+2"})
     for (Schedule schedule : allSchedules())
       for (bool split : {false, true}) {
         SCOPED_TRACE(std::string(strategy) + " " + ruleOf(schedule).name);

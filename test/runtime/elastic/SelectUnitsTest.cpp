@@ -171,6 +171,21 @@ TYPED_TEST(SelectUnitsTest, DealsDoNotMatter) {
   }
 }
 
+/// Units differ by weights that are far below the largest one, and by their sums alone.
+TYPED_TEST(SelectUnitsTest, SmallWeightsAddUp) {
+  Draw draw(13);
+  for (int round = 0; round < 40; ++round) {
+    Matrix one{6, 8, 0, 1, 0, {}};
+    for (int64_t i = 0; i < one.rows * one.columns; ++i)
+      one.values.push_back(
+          i % 8 < 2 ? 1.0
+                    : std::ldexp(static_cast<double>(draw.below(64)), -35));
+    for (int64_t kept = 1; kept < 6; ++kept)
+      EXPECT_EQ(select<TypeParam>({one}, 6, kept, 2, draw)[0],
+                bySorting({one}, 6, kept));
+  }
+}
+
 TYPED_TEST(SelectUnitsTest, NumbersThatAreNotFiniteAreRefusedEverywhere) {
   Draw draw(3);
   for (TypeParam bad : {std::numeric_limits<TypeParam>::quiet_NaN(),

@@ -20,8 +20,8 @@ dyna.parameter @h.0.mlp.fc.weight : tensor<192x48xf32> normal 0.1 decay
 dyna.parameter @h.0.mlp.fc.bias : tensor<192xf32> normal 0.05
 dyna.parameter @h.0.mlp.proj.weight : tensor<48x192xf32> normal 0.05 decay
 dyna.parameter @h.0.mlp.proj.bias : tensor<48xf32> normal 0.05
-dyna.parameter @h.0.exit.ln_f.weight : tensor<48xf32> constant 1.0 normal 0.1
-dyna.parameter @h.0.exit.ln_f.bias : tensor<48xf32> normal 0.05
+dyna.parameter @h.0.exit.ln_f.weight : tensor<48xf32> constant 1.0 normal 0.1 added
+dyna.parameter @h.0.exit.ln_f.bias : tensor<48xf32> normal 0.05 added
 dyna.parameter @h.1.ln_1.weight : tensor<48xf32> constant 1.0 normal 0.1
 dyna.parameter @h.1.ln_1.bias : tensor<48xf32> normal 0.05
 dyna.parameter @h.1.attn.q.weight : tensor<48x48xf32> normal 0.15 decay
@@ -38,9 +38,9 @@ dyna.parameter @h.1.mlp.fc.weight : tensor<192x48xf32> normal 0.1 decay
 dyna.parameter @h.1.mlp.fc.bias : tensor<192xf32> normal 0.05
 dyna.parameter @h.1.mlp.proj.weight : tensor<48x192xf32> normal 0.05 decay
 dyna.parameter @h.1.mlp.proj.bias : tensor<48xf32> normal 0.05
-dyna.parameter @h.1.exit.ln_f.weight : tensor<48xf32> constant 1.0 normal 0.1
-dyna.parameter @h.1.exit.ln_f.bias : tensor<48xf32> normal 0.05
-dyna.parameter @h.1.exit.lm_head.weight : tensor<257x48xf32> normal 0.1 decay
+dyna.parameter @h.1.exit.ln_f.weight : tensor<48xf32> constant 1.0 normal 0.1 added
+dyna.parameter @h.1.exit.ln_f.bias : tensor<48xf32> normal 0.05 added
+dyna.parameter @h.1.exit.lm_head.weight : tensor<257x48xf32> normal 0.1 decay added
 dyna.parameter @h.2.ln_1.weight : tensor<48xf32> constant 1.0 normal 0.1
 dyna.parameter @h.2.ln_1.bias : tensor<48xf32> normal 0.05
 dyna.parameter @h.2.attn.q.weight : tensor<48x48xf32> normal 0.15 decay

@@ -5,30 +5,30 @@
 dyna.parameter @embed_tokens.weight : tensor<257x40xf32> normal 0.3 decay frozen
 dyna.parameter @layers.0.input_norm.weight : tensor<40xf32> constant 1.0 normal 0.1 frozen
 dyna.parameter @layers.0.attn.q.weight : tensor<96x40xf32> normal 0.15 decay frozen
-dyna.parameter @layers.0.attn.q.lora_A.weight : tensor<4x40xf32> normal 0.2 decay
-dyna.parameter @layers.0.attn.q.lora_B.weight : tensor<96x4xf32> normal 0.1 decay
+dyna.parameter @layers.0.attn.q.lora_A.weight : tensor<4x40xf32> normal 0.2 decay added
+dyna.parameter @layers.0.attn.q.lora_B.weight : tensor<96x4xf32> normal 0.1 decay added
 dyna.parameter @layers.0.attn.k.weight : tensor<32x40xf32> normal 0.15 decay frozen
 dyna.parameter @layers.0.attn.v.weight : tensor<32x40xf32> normal 0.1 decay frozen
-dyna.parameter @layers.0.attn.v.lora_A.weight : tensor<4x40xf32> normal 0.2 decay
-dyna.parameter @layers.0.attn.v.lora_B.weight : tensor<32x4xf32> normal 0.1 decay
+dyna.parameter @layers.0.attn.v.lora_A.weight : tensor<4x40xf32> normal 0.2 decay added
+dyna.parameter @layers.0.attn.v.lora_B.weight : tensor<32x4xf32> normal 0.1 decay added
 dyna.parameter @layers.0.attn.o.weight : tensor<40x96xf32> normal 0.1 decay frozen
-dyna.parameter @layers.0.attn.o.lora_A.weight : tensor<4x96xf32> normal 0.2 decay
-dyna.parameter @layers.0.attn.o.lora_B.weight : tensor<40x4xf32> normal 0.1 decay
+dyna.parameter @layers.0.attn.o.lora_A.weight : tensor<4x96xf32> normal 0.2 decay added
+dyna.parameter @layers.0.attn.o.lora_B.weight : tensor<40x4xf32> normal 0.1 decay added
 dyna.parameter @layers.0.post_norm.weight : tensor<40xf32> constant 1.0 normal 0.1 frozen
 dyna.parameter @layers.0.mlp.gate.weight : tensor<104x40xf32> normal 0.1 decay frozen
 dyna.parameter @layers.0.mlp.up.weight : tensor<104x40xf32> normal 0.1 decay frozen
 dyna.parameter @layers.0.mlp.down.weight : tensor<40x104xf32> normal 0.1 decay frozen
 dyna.parameter @layers.1.input_norm.weight : tensor<40xf32> constant 1.0 normal 0.1 frozen
 dyna.parameter @layers.1.attn.q.weight : tensor<96x40xf32> normal 0.15 decay frozen
-dyna.parameter @layers.1.attn.q.lora_A.weight : tensor<4x40xf32> normal 0.2 decay
-dyna.parameter @layers.1.attn.q.lora_B.weight : tensor<96x4xf32> normal 0.1 decay
+dyna.parameter @layers.1.attn.q.lora_A.weight : tensor<4x40xf32> normal 0.2 decay added
+dyna.parameter @layers.1.attn.q.lora_B.weight : tensor<96x4xf32> normal 0.1 decay added
 dyna.parameter @layers.1.attn.k.weight : tensor<32x40xf32> normal 0.15 decay frozen
 dyna.parameter @layers.1.attn.v.weight : tensor<32x40xf32> normal 0.1 decay frozen
-dyna.parameter @layers.1.attn.v.lora_A.weight : tensor<4x40xf32> normal 0.2 decay
-dyna.parameter @layers.1.attn.v.lora_B.weight : tensor<32x4xf32> normal 0.1 decay
+dyna.parameter @layers.1.attn.v.lora_A.weight : tensor<4x40xf32> normal 0.2 decay added
+dyna.parameter @layers.1.attn.v.lora_B.weight : tensor<32x4xf32> normal 0.1 decay added
 dyna.parameter @layers.1.attn.o.weight : tensor<40x96xf32> normal 0.1 decay frozen
-dyna.parameter @layers.1.attn.o.lora_A.weight : tensor<4x96xf32> normal 0.2 decay
-dyna.parameter @layers.1.attn.o.lora_B.weight : tensor<40x4xf32> normal 0.1 decay
+dyna.parameter @layers.1.attn.o.lora_A.weight : tensor<4x96xf32> normal 0.2 decay added
+dyna.parameter @layers.1.attn.o.lora_B.weight : tensor<40x4xf32> normal 0.1 decay added
 dyna.parameter @layers.1.post_norm.weight : tensor<40xf32> constant 1.0 normal 0.1 frozen
 dyna.parameter @layers.1.mlp.gate.weight : tensor<104x40xf32> normal 0.1 decay frozen
 dyna.parameter @layers.1.mlp.up.weight : tensor<104x40xf32> normal 0.1 decay frozen

@@ -86,8 +86,9 @@ class LoraLlama(make_golden.Llama):
 def module_text(model):
     lines = []
     for line in make_golden.module_text(model).replace("make_golden.py", "make_lora_golden.py").splitlines():
-        if line.startswith("dyna.parameter @") and not model.is_trained(line.split()[1][1:]):
-            line += " frozen"
+        if line.startswith("dyna.parameter @"):
+            name = line.split()[1][1:]
+            line += " added" if ".lora_" in name else "" if model.is_trained(name) else " frozen"
         lines.append(line)
     return "\n".join(lines) + "\n"
 

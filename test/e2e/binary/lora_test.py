@@ -91,9 +91,9 @@ class LoraTest(strategies.StrategiesTest):
             self.assertEqual(len(adapters), BLOCKS * 2 * len(OUT[family]))
             self.assertEqual(len(moments), 2 * len(adapters))
             self.assertTrue(all(is_adapter(name) for name in moments))
-            # B begins at zero: the model begins as the one without adapters.
-            self.assertEqual(common.lines_of(f"{begun}.jsonl")[0]["loss"],
-                             common.lines_of(self.runs / f"{family}-one.jsonl")[0]["loss"])
+            # B begins at zero: the model begins as the one without adapters. Micro-batches may be others, and so the order of sums.
+            self.assertAlmostEqual(common.lines_of(f"{begun}.jsonl")[0]["loss"],
+                                   common.lines_of(self.runs / f"{family}-one.jsonl")[0]["loss"], delta=1e-12)
 
     def test_a_checkpoint_without_adapters_begins_them(self):
         base = self.begun("llama").parent
@@ -205,6 +205,8 @@ class LoraTest(strategies.StrategiesTest):
             linears = 2 * WIDTH**2 + 2 * WIDTH * (96 if family == "gpt2" else 24)  # q, o; k, v
             linears += WIDTH * (2 * 384 if family == "gpt2" else 3 * 256)
             less = 2 * tokens * BLOCKS * linears + 2 * targets * VOCABULARY * WIDTH  # gradients of weights
+            # The embedding runs forward alone, so the first block gives no gradient of its input: that of q, k, v and of A of q and v.
+            less += 2 * tokens * WIDTH * (WIDTH + 2 * (96 if family == "gpt2" else 24) + 2 * RANK)
             self.assertEqual(full["matrix_flops"] - lora["matrix_flops"], less - 6 * tokens * adapters)
 
     def test_only_adapters_go_between_replicas(self):

@@ -208,6 +208,7 @@ plan::TensorDegree *addDegree(plan::Manifest &manifest, int tp, bool sp) {
   for (const plan::LayerKind &whole : manifest.kinds()) {
     plan::LayerKind *kind = degree->add_kinds();
     *kind = whole;
+    kind->clear_weight_groups();
     kind->set_name(whole.name() + ".tp" + std::to_string(tp) +
                    (sp ? ".sp" : ""));
     for (int slot = 0; slot < kind->parameters_size(); ++slot)

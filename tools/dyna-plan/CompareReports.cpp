@@ -15,8 +15,19 @@ namespace dyna {
 /// Smaller shares print as 0.0 %.
 static constexpr double leastShare = 5e-4;
 
-bool fits(const PlanReport &report, int64_t memory) {
-  return memory == 0 || report.peakBytes() <= memory;
+bool fits(const RunReport &report, int64_t memory) {
+  return memory == 0 ||
+         (report.peakBytes() <= memory && report.lackingBytes <= 0);
+}
+
+std::string describeLack(const RunReport &report, int64_t memory) {
+  if (report.peakBytes() > memory)
+    return formatText("a rank takes %s, a device has %s",
+                      formatBytes(report.peakBytes()), formatBytes(memory));
+  return formatText("a rank takes %s here, but a run keeps room for full "
+                    "micro-batches of the longest samples, and lacks %s of %s",
+                    formatBytes(report.peakBytes()),
+                    formatBytes(report.lackingBytes), formatBytes(memory));
 }
 
 Reports sortReports(Reports reports, int64_t memory) {
@@ -78,10 +89,13 @@ std::string describeMissed(const Reports &sorted, int64_t memory) {
   const double best = sorted.front().second.tokensPerSecond();
   for (const auto &[name, report] : sorted)
     if (!fits(report, memory) && report.tokensPerSecond() > best)
-      return formatText("; %s would be %.1f %% faster, but a rank takes %s of "
-                        "%s",
+      return formatText("; %s would be %.1f %% faster, but a rank %s %s of %s",
                         name, 100 * (report.tokensPerSecond() / best - 1),
-                        formatBytes(report.peakBytes()), formatBytes(memory));
+                        report.peakBytes() > memory ? "takes" : "lacks",
+                        formatBytes(report.peakBytes() > memory
+                                        ? report.peakBytes()
+                                        : report.lackingBytes),
+                        formatBytes(memory));
   return "";
 }
 

@@ -13,11 +13,21 @@
 
 namespace dyna {
 
+/// Report of the plans of a run.
+struct RunReport : PlanReport {
+  /// Bytes that a rank of the run lacks. A run keeps room for full micro-batches
+  /// of the longest samples, so it may lack memory for plans that fit. 0: none.
+  int64_t lackingBytes = 0;
+};
+
 /// Reports of plans of the same steps, each with the name of its plan.
-using Reports = std::vector<std::pair<std::string, PlanReport>>;
+using Reports = std::vector<std::pair<std::string, RunReport>>;
 
 /// Returns true if every rank has room. `memory`: bytes of a device, 0 if unknown.
-bool fits(const PlanReport &report, int64_t memory);
+bool fits(const RunReport &report, int64_t memory);
+
+/// Says what a rank takes, or lacks, if `fits` is false.
+std::string describeLack(const RunReport &report, int64_t memory);
 
 /// Sorts by tokens per second, the fastest first. Plans that do not fit come last.
 /// Plans that are equally fast keep their order.

@@ -136,7 +136,7 @@ private:
 
   Strategy present_;
   ElasticRow now_;
-  PlanReport last_;          ///< report of the last simulation
+  RunReport last_;           ///< report of the last simulation
   Load load_;                ///< of a micro-batch
   int64_t microBatches_ = 1; ///< of a replica in one step
   std::vector<double> waits_;
@@ -157,7 +157,7 @@ StatusOr<ElasticRow> ElasticPlans::simulate(const std::string &name,
   quiet.endsWithoutRoom = true;
   std::vector<std::string> same;
   DYNA_ASSIGN_OR_RETURN(
-      const PlanReport alone,
+      const RunReport alone,
       planSteps(free_, request, steps_, conditions_, name, quiet, same));
   ElasticRow row;
   row.name = name;

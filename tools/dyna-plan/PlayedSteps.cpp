@@ -133,7 +133,7 @@ static Status checkRoom(const ExecutableGraph &graph, const CostModel &costs,
   return Status::ok();
 }
 
-StatusOr<PlanReport>
+StatusOr<RunReport>
 simulateSteps(const SizedSteps &sized, const StepLengths &steps,
               const SimulationOptions &conditions, const std::string &name,
               StepOutputs &outputs,
@@ -141,7 +141,8 @@ simulateSteps(const SizedSteps &sized, const StepLengths &steps,
   const StepPlanner &planner = sized.planner();
   const PlannedGraph &home = planner.home();
   const int64_t memory = home.planner->costs().table().device().memory_bytes();
-  PlanReport all;
+  RunReport all;
+  all.lackingBytes = sized.lackingBytes();
   for (const std::vector<int64_t> &samples : steps.samples) {
     const std::vector<int64_t> lengths =
         joinedLengths(home.graph->model(), samples, home.options);
@@ -175,11 +176,11 @@ simulateSteps(const SizedSteps &sized, const StepLengths &steps,
   return all;
 }
 
-StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
-                               StepLengths steps,
-                               const SimulationOptions &conditions,
-                               const std::string &name, StepOutputs &outputs,
-                               std::vector<std::string> &notes) {
+StatusOr<RunReport> planSteps(const CostModel &costs, PlanRequest request,
+                              StepLengths steps,
+                              const SimulationOptions &conditions,
+                              const std::string &name, StepOutputs &outputs,
+                              std::vector<std::string> &notes) {
   const int64_t devices = costs.cluster().devices();
   if (devices > 0 && request.strategy.devices() > devices)
     return Status::invalidArgument(
@@ -202,7 +203,7 @@ StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
     DYNA_RETURN_IF_ERROR(
         checkRoom(*sized->planner().home().graph, costs, rankMemory));
   DYNA_ASSIGN_OR_RETURN(
-      PlanReport all, simulateSteps(*sized, steps, conditions, name, outputs));
+      RunReport all, simulateSteps(*sized, steps, conditions, name, outputs));
   if (!outputs.endsWithoutRoom && !fits(all, memory))
     notes.push_back(name + ": " +
                     describeWhatFits(costs, given, memory, steps.longest));
@@ -235,7 +236,7 @@ void print(const Reports &reports, int64_t memory, const PlanFlags &flags,
     return;
   }
   const Reports sorted = sortReports(reports, memory);
-  llvm::outs() << describeReports(sorted);
+  llvm::outs() << describeReports({sorted.begin(), sorted.end()});
   if (flags.report)
     for (const auto &[name, report] : sorted)
       llvm::outs() << describeReport(name, report);
@@ -244,9 +245,8 @@ void print(const Reports &reports, int64_t memory, const PlanFlags &flags,
       llvm::outs() << describeContext(errors) << '\n';
   for (const auto &[name, report] : sorted)
     if (!fits(report, memory))
-      llvm::outs() << formatText(
-          "%s does not fit: a rank takes %s, a device has %s\n", name,
-          formatBytes(report.peakBytes()), formatBytes(memory));
+      llvm::outs() << formatText("%s does not fit: %s\n", name,
+                                 describeLack(report, memory));
   llvm::outs() << explainBest(sorted, memory);
 }
 

@@ -7,7 +7,6 @@
 
 #include "runtime/planner/graph/Policy.h"
 #include "runtime/planner/report/ContextReport.h"
-#include "runtime/planner/report/PlanReport.h"
 #include "runtime/planner/search/SizedSteps.h"
 #include "runtime/sim/PlanTrace.h"
 #include "tools/dyna-plan/CompareReports.h"
@@ -66,7 +65,7 @@ struct StepOutputs {
 
 /// Plans, verifies and simulates steps. `name` is the name of the plans in all outputs.
 /// `look` sees each step, if given.
-StatusOr<PlanReport>
+StatusOr<RunReport>
 simulateSteps(const SizedSteps &sized, const StepLengths &steps,
               const SimulationOptions &conditions, const std::string &name,
               StepOutputs &outputs,
@@ -75,11 +74,11 @@ simulateSteps(const SizedSteps &sized, const StepLengths &steps,
 /// Plans, verifies and simulates steps of one strategy, with sizes as in a run
 /// (SizedSteps.h). A plan that does not fit the devices is still made, to
 /// report its memory. `name` is the name of the plans in all outputs.
-StatusOr<PlanReport> planSteps(const CostModel &costs, PlanRequest request,
-                               StepLengths steps,
-                               const SimulationOptions &conditions,
-                               const std::string &name, StepOutputs &outputs,
-                               std::vector<std::string> &notes);
+StatusOr<RunReport> planSteps(const CostModel &costs, PlanRequest request,
+                              StepLengths steps,
+                              const SimulationOptions &conditions,
+                              const std::string &name, StepOutputs &outputs,
+                              std::vector<std::string> &notes);
 
 /// Prints the reports to standard output, the best first: as a table, or with
 /// --json as objects in the given order. Both have the errors of `slices` too; the table

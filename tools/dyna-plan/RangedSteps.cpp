@@ -40,8 +40,8 @@ public:
   create(const Setting &setting, const std::vector<Strategy> &strategies,
          LengthRanges ranges, PlanRequest request);
 
-  StatusOr<PlanReport> play(const Setting &setting, const std::string &name,
-                            StepOutputs &outputs);
+  StatusOr<RunReport> play(const Setting &setting, const std::string &name,
+                           StepOutputs &outputs);
   const std::vector<std::string> &notes() const { return notes_; }
   /// Tokens of the longest sample that the steps may have.
   int64_t longest() const { return steps_->longest(); }
@@ -113,11 +113,11 @@ RangedSteps::describeMerged(const std::string &name) const {
   return lines;
 }
 
-StatusOr<PlanReport> RangedSteps::play(const Setting &setting,
-                                       const std::string &name,
-                                       StepOutputs &outputs) {
+StatusOr<RunReport> RangedSteps::play(const Setting &setting,
+                                      const std::string &name,
+                                      StepOutputs &outputs) {
   DYNA_ASSIGN_OR_RETURN(
-      PlanReport all,
+      RunReport all,
       simulateSteps(*steps_, setting.steps, setting.conditions, name, outputs,
                     [this](const VerifiedStep &step) { countMerged(step); }));
   std::vector<std::string> names;
@@ -130,12 +130,12 @@ StatusOr<PlanReport> RangedSteps::play(const Setting &setting,
 /// One of the strategies for all samples; `report` is of the same steps.
 struct Alone {
   std::string strategy;
-  PlanReport report;
+  RunReport report;
 };
 
 /// Describes the best plan, unless it is the one with ranges, which the table
 /// already shows.
-std::string describeBest(const std::string &name, const PlanReport &report,
+std::string describeBest(const std::string &name, const RunReport &report,
                          const Alone &best, int64_t memory) {
   if (!fits(report, memory))
     return formatText("'%s' alone fits, which %s does not: one strategy, "
@@ -149,7 +149,7 @@ std::string describeBest(const std::string &name, const PlanReport &report,
   return "";
 }
 
-std::string describeGains(const std::string &name, const PlanReport &report,
+std::string describeGains(const std::string &name, const RunReport &report,
                           const std::vector<Alone> &alone, int64_t memory) {
   std::string text;
   const Alone *best = nullptr;
@@ -167,7 +167,7 @@ std::string describeGains(const std::string &name, const PlanReport &report,
 }
 
 /// Returns the report's JSON object, followed by the strategies alone.
-std::string jsonOf(const std::string &name, const PlanReport &report,
+std::string jsonOf(const std::string &name, const RunReport &report,
                    const std::vector<Alone> &alone, int64_t memory,
                    const std::vector<ContextErrors> &slices) {
   JsonArray ofAlone;
@@ -206,7 +206,7 @@ StatusOr<std::vector<Alone>> playAlone(const Setting &setting,
     auto steps = RangedSteps::create(setting, {strategies[range.strategy]},
                                      std::move(own), request);
     auto report = steps.isOk() ? (*steps)->play(setting, range.name, none)
-                               : StatusOr<PlanReport>(steps.status());
+                               : StatusOr<RunReport>(steps.status());
     if (report.isOk())
       all.push_back({range.name, *std::move(report)});
     else
@@ -300,7 +300,7 @@ Status planAll(const PlanFlags &flags, const CostModel &costs,
     if (std::string note = same.steps.shorten(steps->longest()); !note.empty())
       sayNotes({note}, said);
     same.steps.shortens = false;
-    DYNA_ASSIGN_OR_RETURN(PlanReport report, steps->play(same, name, outputs));
+    DYNA_ASSIGN_OR_RETURN(RunReport report, steps->play(same, name, outputs));
     sayNotes(steps->describeMerged(name), said);
     DYNA_ASSIGN_OR_RETURN(auto alone,
                           playAlone(same, strategies, ranges, request, said));

@@ -92,9 +92,7 @@ public:
                                     conditions_, name, outputs, notes));
     const int64_t memory = costs_.table().device().memory_bytes();
     if (!fits(report, memory))
-      return Status::resourceExhausted(
-          formatText("a rank takes %s, a device has %s",
-                     formatBytes(report.peakBytes()), formatBytes(memory)));
+      return Status::resourceExhausted(describeLack(report, memory));
     const double seconds =
         report.seconds /
         static_cast<double>(std::max<int64_t>(report.steps, 1));
@@ -114,7 +112,7 @@ public:
         {steps_.samples.begin(), steps_.samples.begin() + count});
   }
 
-  PlanReport reportOf(const SingleStrategy &single) const {
+  RunReport reportOf(const SingleStrategy &single) const {
     return reports_.at(single.name());
   }
   /// Returns the report's JSON object, with the estimate and the flags of a
@@ -135,7 +133,7 @@ private:
   const StepLengths &steps_;
   const SimulationOptions &conditions_;
   const PlanFlags &flags_;
-  std::map<std::string, PlanReport> reports_;
+  std::map<std::string, RunReport> reports_;
 };
 
 /// Returns the strategy's degrees alone, as text.

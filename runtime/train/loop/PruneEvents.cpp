@@ -108,11 +108,18 @@ void PruneEvents::countForms(RankTeam &ranks) {
   formBytes_ = forms.bytes();
 }
 
+double PruneEvents::zeroShare() const {
+  if (pruned_.weights == 0 || flag_->structure == PrunedStructure::Element)
+    return pruned_.sparsity;
+  return 1 - static_cast<double>(pruned_.survivors) /
+                 static_cast<double>(pruned_.weights);
+}
+
 void PruneEvents::addTo(StepMetrics &metrics) const {
   if (!isOn())
     return;
   PruningMetrics &own = metrics.pruning.emplace();
-  own.sparsity = pruned_.sparsity;
+  own.sparsity = zeroShare();
   own.survivors = pruned_.weights > 0 ? pruned_.survivors : weights_;
   if (metrics.step == lastStep_ + 1)
     own.eventSeconds = lastSeconds_;
@@ -148,7 +155,7 @@ std::vector<std::string> PruneEvents::describeStart(int64_t steps) const {
 std::string PruneEvents::describeEvent() const {
   return formatText("from step %d on, %.2f %% of %s weights are zero, and %s "
                     "survive; %.1f ms",
-                    lastStep_ + 1, 100 * pruned_.sparsity,
+                    lastStep_ + 1, 100 * zeroShare(),
                     groupDigits(pruned_.weights),
                     groupDigits(pruned_.survivors), 1e3 * lastSeconds_) +
          (lastUnits_ == 0
@@ -175,9 +182,9 @@ std::string PruneEvents::describeEnd() const {
   if (events_ == 0)
     return formatText(
         "%.2f %% of %s weights are zero; no event since it resumed",
-        100 * pruned_.sparsity, groupDigits(pruned_.weights));
+        100 * zeroShare(), groupDigits(pruned_.weights));
   return formatText("%.2f %% of %s weights are zero; %s in %.1f ms",
-                    100 * pruned_.sparsity, groupDigits(pruned_.weights),
+                    100 * zeroShare(), groupDigits(pruned_.weights),
                     countOf(events_, "event"), 1e3 * seconds_);
 }
 

@@ -90,6 +90,10 @@ private:
   double sparseFrom_ = 0;
   int sparse_ = 0; ///< parameters in sparse form, of the first rank here
   int64_t formBytes_ = 0;
+  /// Returns the share of weights that are zero. Units are whole, so it may differ from
+  /// the share that was asked for.
+  double zeroShare() const;
+
   PrunedSoFar pruned_;
   int64_t lastStep_ = -1; ///< before which weights were last pruned, from 0
   double lastSeconds_ = 0;

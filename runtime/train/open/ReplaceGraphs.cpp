@@ -102,14 +102,18 @@ StatusOr<PlannedReplacement> planReplacement(const Session &session,
   if (!session.options.plans.empty())
     return Status::invalidArgument(
         "--plans has plans for the graphs that there are: leave it out");
-  DYNA_ASSIGN_OR_RETURN(SizedGraphs sized,
-                        fitGraphs(session,
-                                  next.model ? *next.model : *session.model,
-                                  optionsOf(session.options, next)));
+  const Model &model = next.model ? *next.model : *session.model;
+  DYNA_ASSIGN_OR_RETURN(
+      SizedGraphs sized,
+      fitGraphs(session, model, optionsOf(session.options, next)));
   PlannedReplacement planned;
   planned.model = next.model;
   sized.regions.apply(*sized.chosen.graphs);
   planned.options = std::move(sized.chosen.options);
+  // A resumed run begins with no layer frozen, and would cut other stages.
+  if (next.ranges.empty() && &model != session.compiled)
+    planned.options.strategy =
+        describeStrategy(sized.chosen.home().graph->strategy());
   planned.graphs = std::move(sized.chosen.graphs);
   planned.notes = std::move(sized.chosen.notes);
   planned.regionBytes = sized.regions.bytes;

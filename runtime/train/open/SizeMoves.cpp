@@ -278,7 +278,9 @@ static Status reserveForCuts(Session &session,
   bool hasStages = now.chosen.home().graph->stages() > 1;
   for (const SizedChange &next : sized)
     hasStages |= next.graphs().home().graph->stages() > 1;
-  if (!hasStages && !session.options.rebalance.empty())
+  // A run that moves went to one stage goes on there.
+  if (!hasStages && !session.options.rebalance.empty() &&
+      session.options.resume.empty())
     return Status::invalidArgument(formatText(
         "--rebalance moves layers between stages, but strategy '%s' has one "
         "stage: give a strategy with pp=2 or more",

@@ -273,6 +273,26 @@ TEST_F(TrainFreezeTest, ResumesBitwiseAndUnderAnotherStrategy) {
     }
 }
 
+/// Stages that were cut while layers are frozen have the same cut in a resumed run.
+TEST_F(TrainFreezeTest, CutsOfFrozenModelsAreSaved) {
+  const std::vector<std::string> environment = {"TINY_FREEZABLE=1"};
+  const auto whole =
+      arguments({"--save=" + path("whole"), "--save-every=1", "--keep=20",
+                 "--schedule-steps=8", "--warmup=2", "--strategy=dp=2",
+                 "--freeze=embedding-h.1@1", "--repack=pp=2@2"});
+  Result result = run(whole, environment);
+  ASSERT_EQ(result.code, 0) << result.err;
+  fs::create_directories(folder_ / "part");
+  fs::copy(folder_ / "whole" / "step-4", folder_ / "part" / "step-4",
+           fs::copy_options::recursive);
+  const std::string state = *readFile(path("part/step-4/state.json"));
+  EXPECT_THAT(state, HasSubstr("pp=2,layers="));
+  result = run({"--resume=" + path("part"), "--no-progress", "--save-every=0"},
+               environment);
+  ASSERT_EQ(result.code, 0) << result.err;
+  expectSame("part/step-8", "whole/step-8");
+}
+
 /// The rule freezes the same layers everywhere, and again from a checkpoint.
 TEST_F(TrainFreezeTest, GoesByGradientNorms) {
   const std::string freeze = "--freeze=auto=0.45@3; auto=0.45@5";

@@ -282,6 +282,17 @@ TEST_F(TrainRebalanceTest, GoesOnBehindRepacking) {
   EXPECT_EQ(moves.graph, "dp=1,tp=1,pp=1,layers=5");
 }
 
+/// A run that went to one stage has nothing to balance there, and goes on.
+TEST_F(TrainRebalanceTest, ResumesOnOneStage) {
+  const std::vector<std::string> arguments = training(
+      {"--steps=4", "--schedule-steps=6", "--warmup=2", "--strategy=pp=2",
+       "--rebalance=time,every=1", "--repack=1@2", "--save=" + path("one")});
+  Result result = run(arguments);
+  ASSERT_EQ(result.code, 0) << result.err;
+  result = run({"--resume=" + path("one"), "--steps=6", "--no-progress"});
+  EXPECT_EQ(result.code, 0) << result.err;
+}
+
 /// A checkpoint has the cut of its step. A resumed run may decide otherwise from then on.
 TEST_F(TrainRebalanceTest, ResumesWithTheCutOfItsMoment) {
   auto saving = [&](const char *folder) {

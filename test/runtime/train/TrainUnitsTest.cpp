@@ -188,6 +188,19 @@ TEST_F(TrainUnitsTest, WorkIsThatOfTheChannelsThatAreLeft) {
   EXPECT_NEAR(three + counted(), left, 1e-9 * left);
 }
 
+/// Units are whole, so another share may be zero than the one that was asked for.
+TEST_F(TrainUnitsTest, SparsityIsTheShareThatIsZero) {
+  const Result result = run(training(
+      {"--prune=final=0.33,from=3,structure=channel", "--steps=6",
+       "--schedule-steps=6", "--warmup=2", "--metrics=" + path("shares")}));
+  ASSERT_EQ(result.code, 0) << result.err;
+  const auto survivors = numbers("shares", "survivors");
+  const auto sparsity = numbers("shares", "sparsity");
+  ASSERT_EQ(survivors.size(), 6u);
+  EXPECT_NEAR(sparsity.back(), 1 - survivors.back() / survivors.front(), 1e-5);
+  EXPECT_GT(std::abs(sparsity.back() - 0.33), 1e-3);
+}
+
 TEST_F(TrainUnitsTest, ResumesBitwise) {
   const std::vector<std::string> arguments =
       training({std::string(gradualChannels) + ",criterion=gradient",

@@ -190,10 +190,10 @@ Status checkResumedPruning(const std::string &saved, const std::string &now,
         pruned.sparsity, first, next.schedule.from, pruned.sparsity, asBefore));
   DYNA_ASSIGN_OR_RETURN(const PruneFlag before, parsePruneFlag(saved));
   if (before.structure != next.structure)
-    return Status::invalidArgument(
-        formatText("--prune: the saved run has pruned by structure=%s, so "
-                   "structure= cannot change%s",
-                   nameOf(before.structure), asBefore));
+    return Status::invalidArgument(formatText(
+        "--prune: the saved run has pruned by structure=%s, so "
+        "structure= cannot change: give structure=%s%s",
+        nameOf(before.structure), nameOf(before.structure), asBefore));
   if (before.parameters != next.parameters)
     return Status::invalidArgument(formatText(
         "--prune: the saved run has pruned %s, so params= cannot change%s",

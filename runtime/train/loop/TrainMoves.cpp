@@ -96,6 +96,15 @@ StatusOr<std::optional<Trainer::Wanted>> Trainer::wantedBefore(int64_t step) {
       return std::optional<Wanted>();
   }
   DYNA_ASSIGN_OR_RETURN(const auto frozen, freezing_.next(step));
+  if (!frozen && freezing_.needsNorms(step)) {
+    freezing_.end(step);
+    if (session_.writesFiles())
+      progress_.note(formatText(
+          "note: --freeze auto: no more layers are frozen after step %d: the "
+          "share of those that are left is less than one layer, or they share "
+          "weights with layers that train",
+          step));
+  }
   if (frozen) {
     DYNA_ASSIGN_OR_RETURN(Model model,
                           freezeLayers(*session_.compiled, *frozen));

@@ -68,7 +68,6 @@ Status checkRanks(const TrainOptions &options, const Strategy &strategy) {
 Status checkMirrored(const Session &session, const PlanRequest &request) {
   if (!isMirrored(request))
     return Status::ok();
-  DYNA_RETURN_IF_ERROR(mirrorReplicas(request.strategy).status());
   const TrainOptions &options = session.options;
   if (launchedProcesses() > 1)
     return Status::invalidArgument(formatText(
@@ -86,7 +85,8 @@ Status checkMirrored(const Session &session, const PlanRequest &request) {
           "--pipeline chimera and %s do not go together: leave out %s, or give "
           "another --pipeline",
           flag, flag));
-  return Status::ok();
+  // --profile tries other strategies than the given one, so this comes last.
+  return mirrorReplicas(request.strategy).status();
 }
 
 /// Makes the graph of a strategy, with the options of its plans.

@@ -314,6 +314,8 @@ TEST_F(TrainFreezeTest, GoesByGradientNorms) {
   EXPECT_THAT(records[0], HasSubstr("\"embedding\""));
   EXPECT_THAT(records[1], HasSubstr("\"embedding+h.0\""));
   expectNear(one, held({{{"wte"}, 3}, {ofBlock(0), 5}}));
+  const Outcome none = train(freezable(), arguments({"--freeze=auto=0.1@3"}));
+  EXPECT_THAT(none.said, HasSubstr("no more layers are frozen after step 3"));
   for (const char *strategy :
        {"dp=2,zero=1", "pp=2,layers=2+3", "tp=2,sp=1", "dp=2,tp=2"}) {
     SCOPED_TRACE(strategy);

@@ -17,7 +17,7 @@
 namespace dyna {
 namespace {
 
-/// What a rank waits for, or lets others go on with.
+/// A point of a rank's program: an item begins or ends, or an exchange starts.
 struct Event {
   enum class Kind { Begin, Start, End };
 

@@ -24,7 +24,7 @@ ItemSeconds::ItemSeconds(const PipelineProblem &problem) : problem_(problem) {
 
 namespace {
 
-/// Of the message that a predecessor sends.
+/// Returns the seconds of the message that a predecessor sends.
 double messageSecondsOf(const Predecessor &one) {
   if (!one.link)
     return 0;

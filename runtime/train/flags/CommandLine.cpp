@@ -305,7 +305,7 @@ Status checkReplaces(const TrainOptions &options, const std::string &flag) {
   return refuseAny(options, {"plans"}, why.c_str());
 }
 
-/// The same of a flag that chooses another strategy.
+/// Checks that a run can go over to another strategy, as `flag` asks for.
 Status checkMoves(const TrainOptions &options, const std::string &flag) {
   DYNA_RETURN_IF_ERROR(checkReplaces(options, flag));
   if (!options.ranges.empty())

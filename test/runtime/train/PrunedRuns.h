@@ -20,7 +20,7 @@ using Numbers = std::vector<double>;
 /// Runs with --prune in this process, and what they leave.
 class PrunedRuns : public TrainProgram {
 protected:
-  /// What a run leaves, parameter by parameter.
+  /// State at the end of a run, by parameter, and what the run reported.
   struct Left {
     Status status;
     Numbers losses, norms, sparsity, survivors;
@@ -156,7 +156,43 @@ protected:
     EXPECT_GT(masks, 0);
   }
 
-  /// What is pruned is zero everywhere, and the others train. Returns the survivors.
+  /// Starts again at each step between `first` and `last` of a run of 10 steps that prunes.
+  /// Expects the checkpoint of the whole run: bitwise under its own strategy, and the same
+  /// masks under another one, if `other` is not empty. The summary has `says`.
+  void expectResumes(const std::string &prune, int first, int last,
+                     const std::string &other, const std::string &says = "") {
+    const std::vector<std::string> arguments =
+        training({prune, "--schedule-steps=10", "--warmup=2", "--save-every=1",
+                  "--keep=20", "--strategy=dp=2,zero=1", "--steps=10",
+                  "--save=" + path("whole")});
+    ASSERT_EQ(run(arguments).code, 0);
+    for (int step = first; step <= last; ++step)
+      for (const std::string &strategy : {std::string(), other}) {
+        SCOPED_TRACE(testing::Message() << step << " " << strategy);
+        const bool isOwn = strategy.empty();
+        fs::remove_all(folder_ / "part");
+        fs::create_directories(folder_ / "part");
+        const std::string name = "step-" + std::to_string(step);
+        fs::copy(folder_ / "whole" / name, folder_ / "part" / name,
+                 fs::copy_options::recursive);
+        std::vector<std::string> resumed = {"--resume=" + path("part"),
+                                            "--no-progress", "--save-every=0"};
+        if (!isOwn)
+          resumed.push_back("--strategy=" + strategy);
+        const Result result = run(resumed);
+        ASSERT_EQ(result.code, 0) << result.err;
+        EXPECT_NE(result.out.find(says), std::string::npos) << result.out;
+        if (isOwn)
+          expectSame("whole/step-10", "part/step-10");
+        else
+          expectSameMasks("whole/step-10", "part/step-10");
+        if (other.empty())
+          break;
+      }
+  }
+
+  /// Expects that pruned weights and their moments are zero, and that others train. Returns
+  /// the number of survivors.
   static int64_t expectZeros(const Left &left) {
     int64_t survivors = 0, moved = 0;
     for (size_t p = 0; p < left.masks.size(); ++p)

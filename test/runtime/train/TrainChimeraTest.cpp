@@ -35,7 +35,7 @@ TEST_F(TrainChimeraTest, EqualsOneForwardOneBackward) {
   }
 }
 
-/// What a user starts. Eight devices have sixteen ranks.
+/// Runs the whole program on eight devices, which have sixteen ranks.
 TEST_F(TrainChimeraTest, EightDevicesHaveTheLossesOfOne) {
   auto run = [&](std::vector<std::string> more) {
     more.insert(more.end(), {"--steps=4", "--metrics=" + path("m")});

@@ -41,7 +41,7 @@ protected:
     return {name + ".w1", name + ".b1", name + ".w2"};
   }
 
-  /// What a run without --freeze leaves if parameters rest.
+  /// Puts back parameters and moments after each step of a run without --freeze.
   class Held {
   public:
     explicit Held(std::vector<Rest> rests) : rests_(std::move(rests)) {}

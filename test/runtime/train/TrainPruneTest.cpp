@@ -227,34 +227,8 @@ TEST_F(TrainPruneTest, ParametersCanBeChosen) {
 //===----------------------------------------------------------------------===//
 
 TEST_F(TrainPruneTest, ResumesBitwiseBetweenEvents) {
-  const std::vector<std::string> arguments =
-      training({gradual, "--schedule-steps=10", "--warmup=2", "--save-every=1",
-                "--keep=20", "--strategy=dp=2,zero=1"});
-  auto with = [&](std::vector<std::string> extra) {
-    extra.insert(extra.begin(), arguments.begin(), arguments.end());
-    return extra;
-  };
-  ASSERT_EQ(run(with({"--steps=10", "--save=" + path("whole")})).code, 0);
-  for (int step = 2; step <= 9; ++step)
-    for (const char *strategy : {"", "--strategy=pp=2,layers=3+2"}) {
-      SCOPED_TRACE(testing::Message() << step << " " << strategy);
-      fs::remove_all(folder_ / "part");
-      fs::create_directories(folder_ / "part");
-      const std::string name = "step-" + std::to_string(step);
-      fs::copy(folder_ / "whole" / name, folder_ / "part" / name,
-               fs::copy_options::recursive);
-      std::vector<std::string> resumed = {"--resume=" + path("part"),
-                                          "--no-progress", "--save-every=0"};
-      if (*strategy)
-        resumed.emplace_back(strategy);
-      const Result result = run(resumed);
-      ASSERT_EQ(result.code, 0) << result.err;
-      EXPECT_THAT(result.out, HasSubstr("80.00 % of 180 weights are zero"));
-      if (!*strategy)
-        expectSame("whole/step-10", "part/step-10");
-      else
-        expectSameMasks("whole/step-10", "part/step-10");
-    }
+  expectResumes(gradual, 2, 9, "pp=2,layers=3+2",
+                "80.00 % of 180 weights are zero");
 }
 
 /// A kill costs the steps since the last save, whether it comes in an event or not.

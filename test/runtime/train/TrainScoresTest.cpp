@@ -75,36 +75,6 @@ protected:
       count += a[i] == from && b[i] == to;
     return count;
   }
-
-  void expectBitwise(const std::string &prune) {
-    const std::vector<std::string> arguments =
-        training({prune, "--schedule-steps=10", "--warmup=2", "--save-every=1",
-                  "--keep=20", "--strategy=dp=2,zero=1"});
-    auto with = [&](std::vector<std::string> extra) {
-      extra.insert(extra.begin(), arguments.begin(), arguments.end());
-      return extra;
-    };
-    ASSERT_EQ(run(with({"--steps=10", "--save=" + path("whole")})).code, 0);
-    for (int step = 2; step <= 9; ++step)
-      for (const char *strategy : {"", "--strategy=pp=2,layers=3+2"}) {
-        SCOPED_TRACE(testing::Message() << step << " " << strategy);
-        fs::remove_all(folder_ / "part");
-        fs::create_directories(folder_ / "part");
-        const std::string name = "step-" + std::to_string(step);
-        fs::copy(folder_ / "whole" / name, folder_ / "part" / name,
-                 fs::copy_options::recursive);
-        std::vector<std::string> resumed = {"--resume=" + path("part"),
-                                            "--no-progress", "--save-every=0"};
-        if (*strategy)
-          resumed.emplace_back(strategy);
-        const Result result = run(resumed);
-        ASSERT_EQ(result.code, 0) << result.err;
-        if (!*strategy)
-          expectSame("whole/step-10", "part/step-10");
-        else
-          expectSameMasks("whole/step-10", "part/step-10");
-      }
-  }
 };
 
 TEST_F(TrainScoresTest, EveryStrategyAgreesWithOneRank) {
@@ -266,9 +236,13 @@ TEST_F(TrainScoresTest, RunsWithoutNormsAgree) {
   }
 }
 
-TEST_F(TrainScoresTest, GradientsResumeBitwise) { expectBitwise(byGradient); }
+TEST_F(TrainScoresTest, GradientsResumeBitwise) {
+  expectResumes(byGradient, 2, 9, "pp=2,layers=3+2");
+}
 
-TEST_F(TrainScoresTest, RegrowingResumesBitwise) { expectBitwise(both); }
+TEST_F(TrainScoresTest, RegrowingResumesBitwise) {
+  expectResumes(both, 2, 9, "pp=2,layers=3+2");
+}
 
 /// A save behind an event says so, as the event would find other scores.
 TEST_F(TrainScoresTest, AnEventIsNotRepeated) {

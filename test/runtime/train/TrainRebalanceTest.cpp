@@ -282,6 +282,24 @@ TEST_F(TrainRebalanceTest, GoesOnBehindRepacking) {
   EXPECT_EQ(moves.graph, "dp=1,tp=1,pp=1,layers=5");
 }
 
+/// The price of the first move has it: pages for another cut are new.
+TEST_F(TrainRebalanceTest, NewMemoryTakesTime) {
+  const TinyProgram program(tiny());
+  auto model = openProgram(program.program());
+  ASSERT_TRUE(model.isOk());
+  TrainOptions options;
+  ASSERT_TRUE(parseCommandLine(training({"--strategy=pp=2"}), options).isOk());
+  ASSERT_TRUE(resolveOptions(options).isOk());
+  Session session;
+  session.arenaBytes = 4 << 20;
+  ASSERT_TRUE(openSession(program.program(), *model, options,
+                          /*training=*/true, nullptr, session)
+                  .isOk());
+  const auto seconds = session.ranks->timeNewMemory(1 << 20);
+  ASSERT_TRUE(seconds.isOk()) << seconds.status().message();
+  EXPECT_GT(*seconds, 0);
+}
+
 /// A run that went to one stage has nothing to balance there, and goes on.
 TEST_F(TrainRebalanceTest, ResumesOnOneStage) {
   const std::vector<std::string> arguments = training(

@@ -208,6 +208,22 @@ TEST_F(TrainFreezeTest, RanksAndCutsFollow) {
               HasSubstr("note: --repack auto: fewest: 1 rank instead of 3"));
 }
 
+/// `auto` without a step answers once at the start, and once after each event.
+TEST_F(TrainFreezeTest, FrozenLayersAreAChangeForAutoRepack) {
+  const Result result =
+      run(training({"--steps=20", "--schedule-steps=20", "--warmup=2",
+                    "--strategy=pp=3", "--repack=auto=replicas",
+                    "--freeze=embedding+h.0@9"}),
+          {"TINY_FREEZABLE=1"});
+  ASSERT_EQ(result.code, 0) << result.err;
+  const std::string note = "note: --repack auto: replicas: ";
+  int answers = 0;
+  for (size_t at = 0; (at = result.err.find(note, at)) != std::string::npos;
+       ++at)
+    ++answers;
+  EXPECT_EQ(answers, 2) << result.err;
+}
+
 /// In bf16 the master rests beside the copy that layers read. Where stages are cut changes
 /// no bit, and moves all of it.
 TEST_F(TrainFreezeTest, NarrowValuesKeepTheirMasters) {

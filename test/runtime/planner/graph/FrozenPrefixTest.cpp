@@ -6,6 +6,7 @@
 #include "runtime/plan/graph/ProgramBlocks.h"
 #include "runtime/plan/model/FreezeLayers.h"
 #include "runtime/plan/verify/PlanVerifier.h"
+#include "runtime/planner/estimate/StageMemory.h"
 #include "test/runtime/plan/PlanEditor.h"
 #include "test/runtime/plan/TinyPlans.h"
 
@@ -68,6 +69,27 @@ TEST(FrozenPrefixTest, KindsFollowFromWhatIsFrozen) {
   EXPECT_NE(model.hash(), compiled().hash());
   EXPECT_EQ(model.compiledHash(), compiled().hash());
   EXPECT_EQ(frozen({0, 0, 0, 0, 0}).hash(), compiled().hash());
+}
+
+/// Schedules reserve memory from forward to backward. A layer without a backward gives
+/// everything back after its forward.
+TEST(FrozenPrefixTest, SchedulesReserveNothingForIt) {
+  plan::Plan plan;
+  plan.microBatches.emplace_back().segments.push_back({0, 0, 16});
+  auto keptOf = [&](const FrozenLayers &layers) {
+    const Model model = frozen(layers);
+    const ExecutableGraph graph =
+        *ExecutableGraph::create(model, *parseStrategy("pp=2,layers=2+3"));
+    PipelineProblem problem;
+    holdBlocks(problem, graph, plan, {0}, tinyPlanOptions(Schedule::Adaptive));
+    return std::pair(problem.kept[0][0], problem.kept[1][0]);
+  };
+  const auto [front, back] = keptOf({0, 0, 0, 0, 0});
+  EXPECT_GT(front, 0);
+  EXPECT_EQ(keptOf({1, 1, 0, 0, 0}), std::pair(int64_t{0}, back));
+  const auto [alone, part] = keptOf({1, 1, 1, 0, 0});
+  EXPECT_EQ(alone, 0);
+  EXPECT_LT(part, back);
 }
 
 /// Every schedule, with stages that begin inside of the prefix and behind it.

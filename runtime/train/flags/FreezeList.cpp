@@ -7,6 +7,7 @@
 #include "runtime/base/text/Text.h"
 #include "runtime/elastic/freeze/FreezeRule.h"
 #include "runtime/planner/request/PlanningWords.h"
+#include "runtime/train/flags/EventList.h"
 #include "runtime/train/flags/TrainOptions.h"
 
 #include <algorithm>
@@ -138,16 +139,11 @@ bool FrozenSoFar::readFrom(const JsonValue &state) {
 
 StatusOr<std::vector<FreezeEvent>> parseFreezes(const std::string &text) {
   std::vector<FreezeEvent> events;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(';', begin), text.size());
-    const std::string entry = withoutSpaces(text.substr(begin, end - begin));
-    begin = end + 1;
+  for (const std::string &spaced : splitEvents(text)) {
+    const std::string entry = withoutSpaces(spaced);
     DYNA_ASSIGN_OR_RETURN(FreezeEvent event, parseEntry(entry));
     if (!events.empty() && event.step <= events.back().step)
-      return Status::invalidArgument(formatText(
-          "--freeze '%s' does not come after '%s': give the entries in the "
-          "order of their steps, one for each",
-          entry, describeFreeze(events.back())));
+      return eventOutOfOrder("freeze", entry, describeFreeze(events.back()));
     events.push_back(std::move(event));
   }
   return events;
@@ -201,10 +197,7 @@ Status checkFreezes(const Model &compiled,
   bool isKnown = true;
   for (const FreezeEvent &event : events) {
     if (event.step < done)
-      return Status::invalidArgument(formatText(
-          "--freeze %s is in the past: the run has done %d steps, so give "
-          "entries from @%d on",
-          describeFreeze(event), done, done));
+      return eventInThePast("freeze", describeFreeze(event), done);
     if (event.isAuto() && !hasFreezable(compiled))
       return inEvent(event,
                      Status::invalidArgument(

@@ -6,6 +6,7 @@
 
 #include "runtime/base/text/Text.h"
 #include "runtime/planner/request/PlanningWords.h"
+#include "runtime/train/flags/EventList.h"
 #include "runtime/train/flags/TrainOptions.h"
 
 #include <algorithm>
@@ -79,10 +80,8 @@ StatusOr<Repack> parseEntry(const std::string &text) {
 
 StatusOr<std::vector<Repack>> parseRepacks(const std::string &text) {
   std::vector<Repack> repacks;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(';', begin), text.size());
-    const std::string entry = trim(text.substr(begin, end - begin));
-    begin = end + 1;
+  for (const std::string &untrimmed : splitEvents(text)) {
+    const std::string entry = trim(untrimmed);
     DYNA_ASSIGN_OR_RETURN(Repack repack, parseEntry(entry));
     if (repack.step == Repack::always && !repacks.empty())
       return Status::invalidArgument(
@@ -91,10 +90,7 @@ StatusOr<std::vector<Repack>> parseRepacks(const std::string &text) {
                      "or with @STEP",
                      entry));
     if (!repacks.empty() && repack.step <= repacks.back().step)
-      return Status::invalidArgument(formatText(
-          "--repack '%s' does not come after '%s': give the entries in the "
-          "order of their steps, one for each",
-          entry, describeRepack(repacks.back())));
+      return eventOutOfOrder("repack", entry, describeRepack(repacks.back()));
     repacks.push_back(std::move(repack));
   }
   return repacks;
@@ -103,10 +99,7 @@ StatusOr<std::vector<Repack>> parseRepacks(const std::string &text) {
 Status checkRepackSteps(const std::vector<Repack> &repacks, int64_t done) {
   for (const Repack &repack : repacks)
     if (repack.step != Repack::always && repack.step < done)
-      return Status::invalidArgument(formatText(
-          "--repack %s is in the past: the run has done %d steps, so give "
-          "entries from @%d on",
-          describeRepack(repack), done, done));
+      return eventInThePast("repack", describeRepack(repack), done);
   return Status::ok();
 }
 
